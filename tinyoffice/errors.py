@@ -1,0 +1,23 @@
+"""The base of every error the office raises on purpose.
+
+TinyOfficeError                      a sentence for people and a stable code for programs
+├── BadSetting                       a start-up value that cannot be used        (tinyoffice.conf)
+├── ForeignDatabase                  the file holds another product's tables     (tinyoffice.storage)
+├── StorageUnusable                  home or database cannot be read or written  (tinyoffice.storage)
+├── CannotStart                      the office may not or cannot be started     (tinyoffice.office)
+└── QueueError                       an order the queue refuses                  (queue_app.errors)
+    ├── BadInput                     a value that is empty, too long or unreadable
+    ├── DuplicateMessage             the same thing was sent before
+    ├── UnknownMessage               no such row
+    ├── UnknownRun                   no such run, or it has ended
+    ├── NotPending                   cancel or pick-up of what no longer waits
+    └── NotDead                      retry, edit or discard of what is not dead
+"""
+
+from __future__ import annotations
+
+
+class TinyOfficeError(Exception):
+    """Something was asked that cannot be done; the text says what, why, and what to do."""
+
+    code = "error"
