@@ -34,9 +34,7 @@ def become(role: str, home: Path) -> Holder:
     """Make this process a holder; its lock lives until it ends or releases it."""
     host = host_of(home)
     name = f"{host}/{role}-{os.getpid()}-{secrets.token_hex(3)}"
-    lock = os.open(_lock_file(name, home), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return Holder(name=name, role=role, host=host, pid=os.getpid(), lock=lock)
+    return Holder(name=name, role=role, host=host, pid=os.getpid(), lock=_take(name, home))
 
 
 def host_of(home: Path) -> str:
@@ -71,6 +69,17 @@ def sweep(home: Path) -> int:
             file.unlink(missing_ok=True)
             removed += 1
     return removed
+
+
+def _take(name: str, home: Path) -> int:
+    file = _lock_file(name, home)
+    while True:
+        lock = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # A sweep may have removed the file between its making and its locking.
+        if file.exists() and os.path.samestat(os.fstat(lock), file.stat()):
+            return lock
+        os.close(lock)
 
 
 def _lock_file(name: str, home: Path) -> Path:
