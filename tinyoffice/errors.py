@@ -4,6 +4,7 @@ TinyOfficeError                      a sentence for people and a stable code for
 ├── BadSetting                       a start-up value that cannot be used        (tinyoffice.conf)
 ├── ForeignDatabase                  the file holds another product's tables     (tinyoffice.storage)
 ├── StorageUnusable                  home or database cannot be read or written  (tinyoffice.storage)
+├── RuntimeUnsafe                    the sockets' directory is not ours alone   (tinyoffice.runtime)
 ├── CannotStart                      the office may not or cannot be started     (tinyoffice.office)
 └── QueueError                       an order the queue refuses                  (queue_app.errors)
     ├── BadInput                     a value that is empty, too long or unreadable
