@@ -12,4 +12,4 @@ from tinyoffice.wsgi import application as pages
 
 REQUEST_THREADS = 4
 
-application = WSGIMiddleware(pages, workers=REQUEST_THREADS)
+application = WSGIMiddleware(pages, workers=REQUEST_THREADS)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core import checks
 from django.db import connection
-from django.db.backends.sqlite3 import base as django_sqlite
+from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from tinyoffice import sqlite_library
 
@@ -22,11 +22,11 @@ def register() -> None:
 
 def one_sqlite_library(app_configs: Any, **kwargs: Any) -> Sequence[checks.CheckMessage]:
     """Two copies of SQLite in one process drop each other's locks: committed rows vanish."""
-    if django_sqlite.Database.sqlite_version_info == sqlite3.sqlite_version_info:
+    if DatabaseWrapper.Database.sqlite_version_info == sqlite3.sqlite_version_info:
         return []
     return [
         checks.Error(
-            f"This process has two SQLite libraries: Django uses {django_sqlite.Database.sqlite_version}, "
+            f"This process has two SQLite libraries: Django uses {DatabaseWrapper.Database.sqlite_version}, "
             f"`import sqlite3` gives {sqlite3.sqlite_version}.",
             hint="Import `tinyoffice` before anything that imports sqlite3.",
             id="tinyoffice.E001",

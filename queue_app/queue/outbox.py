@@ -1,0 +1,90 @@
+"""The way out: a response waits, is being sent, and arrived, failed, or nobody can tell."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+
+from queue_app import clock, events, wakeup
+from queue_app.events import NewEvent, clip
+from queue_app.masking import mask
+from queue_app.models import Response
+from queue_app.queue import rows
+from queue_app.retries import JITTER
+from queue_app.states import ResponseStatus
+from queue_app.values import Claim, NewResponse
+
+logger = logging.getLogger(__name__)
+
+
+def respond(new: NewResponse, *, now: int | None = None) -> int:
+    """Move (nothing) → pending for an answer that no run's end brings; return its row id."""
+    at = clock.now() if now is None else now
+    with transaction.atomic(), connection.cursor() as cursor:
+        told = rows.keep_response(cursor, new, now=at)
+        events.record(cursor, [told], now=at)
+        transaction.on_commit(wakeup.ring)
+    row_id = int(told.data["responseId"])
+    logger.info("responding response=%d message=%s channel=%s", row_id, new.message_id, new.channel)
+    return row_id
+
+
+def sending(response_id: int, claim: Claim) -> bool:
+    """Move pending → sending under the channel's run; False when it no longer waits."""
+    waiting = Response.objects.pending().filter(pk=response_id)
+    return bool(waiting.update(status=ResponseStatus.SENDING, run_id=claim.run_id))
+
+
+def ack(response_id: int, *, now: int | None = None) -> bool:
+    """Move pending or sending → acked; False when it was acked before or is gone."""
+    at = clock.now() if now is None else now
+    with transaction.atomic(), connection.cursor() as cursor:
+        under_way = Response.objects.filter(
+            pk=response_id, status__in=[ResponseStatus.PENDING, ResponseStatus.SENDING]
+        )
+        if not under_way.update(status=ResponseStatus.ACKED, acked_at=at, run_id=None):
+            return False
+        row = Response.objects.get(pk=response_id)
+        data = {"responseId": row.pk, "messageId": row.message_id, "channel": row.channel}
+        told = NewEvent("response_acked", row.agent, row.conversation_id, data)
+        events.record(cursor, [told], now=at)
+    logger.info("acked response=%d channel=%s", response_id, row.channel)
+    return True
+
+
+def undelivered(
+    response_id: int, claim: Claim, error: str, *, permanent: bool, now: int | None = None
+) -> bool:
+    """Move sending → pending after a wait, or → dead when the platform refused it for good."""
+    at = clock.now() if now is None else now
+    conf = settings.TINYOFFICE.queue
+    with transaction.atomic(), connection.cursor() as cursor:
+        mine = Response.objects.filter(
+            pk=response_id, status=ResponseStatus.SENDING, run_id=claim.run_id
+        )
+        if (row := mine.first()) is None:
+            return False
+        dead = permanent or row.retry_count + 1 >= conf.max_attempts
+        wait = conf.retry_waits[min(row.retry_count, len(conf.retry_waits) - 1)]
+        spread = 1 + random.uniform(-JITTER, JITTER)  # noqa: S311  spreads waits, keeps no secret
+        mine.update(
+            status=ResponseStatus.DEAD if dead else ResponseStatus.PENDING,
+            retry_count=F("retry_count") + 1,
+            available_at=at + round(wait * spread),
+            last_error=mask(error),
+            run_id=None,
+        )
+        data = {
+            "responseId": row.pk,
+            "messageId": row.message_id,
+            "error": clip(error),
+            "dead": dead,
+        }
+        told = NewEvent("response_failed", row.agent, row.conversation_id, data)
+        events.record(cursor, [told], now=at)
+    logger.info("undelivered response=%d dead=%s", response_id, dead)
+    return True

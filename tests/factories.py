@@ -1,0 +1,53 @@
+"""Builders that go the real way, so that no test starts from a state the queue cannot reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queue_app import queue
+from queue_app.holders import Holder
+from queue_app.models import Message
+from queue_app.values import Accepted, Claim, NewMessage, NewResponse, Outcome, Submission
+
+NOW = 1_800_000_000_000
+
+
+def new_message(text: str = "hello", agent: str = "coder", **fields: Any) -> NewMessage:
+    given = {"channel": "api", "sender": "Alice", "sender_id": "alice", "person": "owner"} | fields
+    return NewMessage(message=text, agent=agent, **given)
+
+
+def submission(text: str = "hello", agent: str = "coder", **fields: Any) -> Submission:
+    keys = {key: fields.pop(key) for key in ("external_id", "message_id") if key in fields}
+    return Submission(source="api", messages=[new_message(text, agent, **fields)], **keys)
+
+
+def enqueue(
+    text: str = "hello", agent: str = "coder", *, now: int = NOW, **fields: Any
+) -> Accepted:
+    return queue.enqueue(submission(text, agent, **fields), now=now)
+
+
+def claim(holder: Holder, agent: str = "coder", *, now: int = NOW, **options: Any) -> Claim:
+    claimed = queue.claim(queue.lane_of(agent), holder, now=now, **options)
+    assert claimed is not None, f"nothing to claim for {agent}"
+    return claimed
+
+
+def answer(claimed: Claim, text: str = "done", **fields: Any) -> Outcome:
+    primary = claimed.primary
+    response = NewResponse(
+        message_id=primary.message_id,
+        channel=primary.channel,
+        sender=primary.sender,
+        sender_id=primary.sender_id,
+        message=text,
+        original_message=primary.message,
+        agent=primary.agent,
+        conversation_id=primary.conversation_id,
+    )
+    return Outcome(text=text, responses=[response], **fields)
+
+
+def row(message_id: str) -> Message:
+    return Message.objects.get(message_id=message_id)
