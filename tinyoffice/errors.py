@@ -6,6 +6,8 @@ TinyOfficeError                      a sentence for people and a stable code for
 ├── StorageUnusable                  home or database cannot be read or written  (tinyoffice.storage)
 ├── RuntimeUnsafe                    the sockets' directory is not ours alone   (tinyoffice.runtime)
 ├── CannotStart                      the office may not or cannot be started     (tinyoffice.office)
+├── NotRunning                       no office runs on this home                 (tinyoffice.control)
+├── OrderFailed                      the office could not carry an order out     (tinyoffice.control)
 └── QueueError                       an order the queue refuses                  (queue_app.errors)
     ├── BadInput                     a value that is empty, too long or unreadable
     ├── DuplicateMessage             the same thing was sent before

@@ -1,0 +1,32 @@
+"""The process that keeps the others: supervisord, which ends when the office itself is gone.
+
+Run as `python -m tinyoffice.keeper CONFIGURATION LOCK`, by `manage.py office` alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+
+from supervisor import supervisord
+
+from tinyoffice import parent
+from tinyoffice.supervision import FIRST_KEPT_DESCRIPTOR
+
+
+def main(configuration: str, lock: int) -> None:
+    """Keep the processes of a configuration, and the office's lock until the last has ended."""
+    # The office holds its signals back, and a process starts with its parent's mask.
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    # Above what supervisord closes, and not handed to the processes it starts.
+    fcntl.fcntl(lock, fcntl.F_DUPFD_CLOEXEC, FIRST_KEPT_DESCRIPTOR)
+    os.close(lock)
+    parent.end_with_parent(grace=180.0)
+    parent.keep_children()
+    supervisord.main(["-n", "-c", configuration])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
