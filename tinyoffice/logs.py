@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
+from queue_app.masking import mask
+
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
 
 
@@ -12,7 +14,7 @@ class LineFormatter(logging.Formatter):
     """Write the time in UTC with milliseconds, and the level as readers expect it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, with the traceback behind it when there is one."""
+        """Return the line without secrets, with the traceback behind it when there is one."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         level = _LEVELS.get(record.levelname, record.levelname)
-        return f"[{at.removesuffix('+00:00')}Z] [{level}] {super().format(record)}"
+        return f"[{at.removesuffix('+00:00')}Z] [{level}] {mask(super().format(record))}"
