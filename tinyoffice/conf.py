@@ -83,6 +83,7 @@ class RetentionConf:
     events: int = 24 * 3_600_000
     progress: int = 3_600_000
     intakes: int = 30 * 24 * 3_600_000
+    unserved: int = 3_600_000
     conversation_idle: int = 30 * 60_000
 
 

@@ -20,7 +20,7 @@ from queue_app.queue.claims import (
 from queue_app.queue.completion import complete
 from queue_app.queue.endings import end_stopped, fail, give_back, lose, recover_stale
 from queue_app.queue.intake import enqueue, enqueue_all
-from queue_app.queue.outbox import ack, respond, sending, undelivered
+from queue_app.queue.outbox import ack, ack_unserved, respond, sending, undelivered
 from queue_app.queue.pruning import prune
 from queue_app.queue.triage import (
     cancel,
@@ -33,6 +33,7 @@ from queue_app.queue.triage import (
 
 __all__ = [
     "ack",
+    "ack_unserved",
     "beat",
     "cancel",
     "claim",

@@ -20,6 +20,10 @@ from queue_app.values import Claim, NewResponse
 
 logger = logging.getLogger(__name__)
 
+# Nobody delivers on these: their readers see the history or the stream.
+UNSERVED = frozenset({"web", "api", "cli", "heartbeat", "schedule", "chatroom", "internal"})
+_AT_ONCE = 500
+
 
 def respond(new: NewResponse, *, now: int | None = None) -> int:
     """Move (nothing) → pending for an answer that no run's end brings; return its row id."""
@@ -88,3 +92,13 @@ def undelivered(
         events.record(cursor, [told], now=at)
     logger.info("undelivered response=%d dead=%s", response_id, dead)
     return True
+
+
+def ack_unserved(before: int, *, now: int | None = None) -> int:
+    """Move pending → acked what waits since before on channels that nobody serves."""
+    at = clock.now() if now is None else now
+    waiting = Response.objects.pending().filter(channel__in=UNSERVED, available_at__lt=before)
+    acked = 0
+    while some := list(waiting.values_list("pk", flat=True)[:_AT_ONCE]):
+        acked += waiting.filter(pk__in=some).update(status=ResponseStatus.ACKED, acked_at=at)
+    return acked
