@@ -12,9 +12,9 @@ from tinyoffice import conf, sqlite_library, storage
 BASE_DIR = Path(__file__).resolve().parent.parent
 TINYOFFICE = conf.load(os.environ)
 
-storage.prepare_home(TINYOFFICE.home)
 if TINYOFFICE.postgres is None:
     storage.refuse_foreign(TINYOFFICE.database_file)
+storage.prepare_home(TINYOFFICE.home)
 SECRET_KEY = storage.secret(TINYOFFICE.home / "secret_key")
 DEBUG = False
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", TINYOFFICE.web.host]

@@ -76,13 +76,20 @@ def refuse_foreign(file: Path) -> None:
     """Refuse a database of the reference product before anything connects to it and changes it."""
     if not file.exists():
         return
-    found = _ask(file, "mode=ro", lambda db: {name for (name,) in db.execute(_TABLES)})
+    found = _ask(file, _leaving_no_trace(file), lambda db: {n for (n,) in db.execute(_TABLES)})
     if found & REFERENCE_TABLES and "django_migrations" not in found:
         raise ForeignDatabase(
             f"The database '{file}' holds tables of another product "
             f"({', '.join(sorted(found & REFERENCE_TABLES))}) and none of TinyOffice's migrations. "
             "Nothing was changed. Move the file away, or set TINYAGI_HOME to another directory."
         )
+
+
+def _leaving_no_trace(file: Path) -> str:
+    # Even a reader puts -wal and -shm beside a WAL database, and leaves them there. Where nobody
+    # has it open it is read as a file that does not change.
+    beside = [file.with_name(file.name + suffix) for suffix in ("-wal", "-journal")]
+    return "mode=ro" if any(other.exists() for other in beside) else "mode=ro&immutable=1"
 
 
 def check_database(file: Path) -> None:
