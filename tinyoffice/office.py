@@ -13,6 +13,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 
 from django.core.management import call_command
+from django.db import DatabaseError
 
 from spark import availability
 from tinyoffice import credentials, founding, parent, ports, presence, storage, supervision
@@ -39,8 +40,7 @@ def open_office(conf: Conf, say: Say) -> None:
         storage.check_database(conf.database_file)
     if (reason := ports.refusal(conf.web.host, conf.web.port)) is not None:
         raise CannotStart(reason)
-    call_command("migrate", verbosity=0, interactive=False)
-    founding.found(conf.home)
+    _prepare(conf)
     refuse_public(conf.web)
     _keep(conf, lock, say)
 
@@ -79,19 +79,32 @@ def _lock(conf: Conf) -> int:
     return lock
 
 
+def _prepare(conf: Conf) -> None:
+    try:
+        call_command("migrate", verbosity=0, interactive=False)
+        founding.found(conf.home)
+    except DatabaseError as error:
+        where = f"'{conf.database_file}'" if conf.postgres is None else "named by DATABASE_URL"
+        raise CannotStart(
+            f"The database {where} could not be prepared: {str(error).strip()}. Mend that (a full "
+            "disk, a server that is not up) and start again: what was begun is taken up there."
+        ) from error
+
+
 def _keep(conf: Conf, lock: int, say: Say) -> None:
     keeper = _start_keeper(conf, lock)
     try:
         if _wait_until_up(conf.web, keeper):
             _welcome(conf.web, say)
-        elif not signal.sigpending() & _stopping():
+        elif keeper.poll() is None and not signal.sigpending() & _stopping():
             _give_up(conf, keeper)
-        _wait_until_stopped(keeper, say)
+        asked = _wait_until_stopped(keeper, say)
     finally:
         if keeper.poll() is None:
             keeper.terminate()
             keeper.wait()
-    if keeper.returncode != 0:
+    # A keeper that is stopped before it listens to signals ends by the signal itself.
+    if keeper.returncode != 0 and not (asked and keeper.returncode == -signal.SIGTERM):
         raise CannotStart(
             f"The process that keeps the others ended unasked (status {keeper.returncode}), and "
             f"they with it. Its log is '{conf.home / 'logs' / 'supervisor.log'}'. "
@@ -114,12 +127,12 @@ def _hold_signals() -> None:
 
 def _start_keeper(conf: Conf, lock: int) -> subprocess.Popen[bytes]:
     runtime = runtime_directory(conf.home)
-    text = supervision.configuration(_programs(), home=conf.home, runtime=runtime)
+    text = supervision.configuration(_programs(), runtime=runtime)
     file = supervision.write(text, runtime)
     parent.keep_children()
     # A session of its own: Ctrl-C reaches the office alone, which hands it on once.
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "tinyoffice.keeper", str(file), str(lock)],
+        [sys.executable, "-m", "tinyoffice.keeper", str(file), str(lock), str(conf.home / "logs")],
         cwd=supervision.BASE,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -146,7 +159,7 @@ def _wait_until_up(web: WebConf, keeper: subprocess.Popen[bytes]) -> bool:
     return False
 
 
-def _wait_until_stopped(keeper: subprocess.Popen[bytes], say: Say) -> None:
+def _wait_until_stopped(keeper: subprocess.Popen[bytes], say: Say) -> bool:
     asked = False
     while keeper.poll() is None:
         if signal.sigwait(_stopping() | {signal.SIGCHLD}) == signal.SIGCHLD:
@@ -155,6 +168,7 @@ def _wait_until_stopped(keeper: subprocess.Popen[bytes], say: Say) -> None:
             say("Closing: the scheduler, then the queue processor, then the web server.")
         asked = True
         keeper.terminate()
+    return asked
 
 
 def _answers(web: WebConf) -> bool:

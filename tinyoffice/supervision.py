@@ -44,11 +44,9 @@ def socket_path(runtime: Path) -> Path:
     return runtime / "supervisor.sock"
 
 
-def configuration(programs: tuple[Program, ...], *, home: Path, runtime: Path) -> str:
-    """Return the text of supervisord's configuration."""
-    return "\n".join(
-        [_own_sections(home, runtime), *(_section(program, home) for program in programs)]
-    )
+def configuration(programs: tuple[Program, ...], *, runtime: Path) -> str:
+    """Return the text of supervisord's configuration, which is to run in the directory of the logs."""
+    return "\n".join([_own_sections(runtime), *(_section(program) for program in programs)])
 
 
 def write(text: str, runtime: Path) -> Path:
@@ -61,7 +59,7 @@ def write(text: str, runtime: Path) -> Path:
     return file
 
 
-def _own_sections(home: Path, runtime: Path) -> str:
+def _own_sections(runtime: Path) -> str:
     return f"""\
 [supervisord]
 nodaemon=true
@@ -69,11 +67,10 @@ silent=true
 identifier=tinyoffice
 umask=077
 minfds={FIRST_KEPT_DESCRIPTOR}
-logfile={_literal(home / "logs" / f"{SUPERVISOR_LOG}.log")}
+logfile={SUPERVISOR_LOG}.log
 logfile_maxbytes=5MB
 logfile_backups=2
 pidfile={_literal(runtime / "supervisord.pid")}
-childlogdir={_literal(home / "logs")}
 
 [unix_http_server]
 file={_literal(socket_path(runtime))}
@@ -84,7 +81,7 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 """
 
 
-def _section(program: Program, home: Path) -> str:
+def _section(program: Program) -> str:
     # killasgroup without stopasgroup: a process ends its children in its own order; what is left
     # when its time is over is killed with it.
     return f"""\
@@ -99,7 +96,7 @@ stopwaitsecs={program.stop_seconds}
 stopasgroup=false
 killasgroup=true
 redirect_stderr=true
-stdout_logfile={_literal(home / "logs" / f"{program.log}.log")}
+stdout_logfile={program.log}.log
 stdout_logfile_maxbytes=10MB
 stdout_logfile_backups=3
 """
