@@ -7,6 +7,10 @@ from enum import Enum
 
 from django.db.models import TextChoices
 
+from queue_app.limits import legible
+
+MOST_TEXT = 4_000
+
 
 class Blame(Enum):
     """Who pays for a failure."""
@@ -54,13 +58,18 @@ BLAME: dict[ErrorClass, Blame] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why a run failed, as its handler saw it."""
+    """Why a run failed, as its handler saw it; whatever a program wrote, it can be kept."""
 
     error_class: ErrorClass
     message: str
     reset_at: int | None = None  # when the provider says the limit ends
     exit_code: int | None = None
     partial: str | None = None  # what the agent had written; kept with the run
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", legible(self.message)[:MOST_TEXT])
+        if self.partial is not None:
+            object.__setattr__(self, "partial", legible(self.partial))
 
     @property
     def blame(self) -> Blame:

@@ -10,8 +10,11 @@ MAX_TEXT = 1024 * 1024
 MAX_ID = 200
 MAX_NAME = 200
 MAX_PAGE = 1000
+MAX_TIME = 2**63 - 1
+MAX_HOP = 2**31 - 1
 
 _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def text(name: str, value: str, *, most: int = MAX_TEXT) -> str:
@@ -40,12 +43,17 @@ def readable(name: str, value: str) -> bytes:
         ) from None
 
 
+def legible(value: str) -> str:
+    """Return a text that must be kept whatever it holds; what no database keeps becomes U+FFFD."""
+    return _UNREADABLE.sub("\ufffd", value)
+
+
 def identifier(name: str, value: str, *, most: int = MAX_ID) -> str:
     """Return an id of a client or platform; raise BadInput unless it is one printable word."""
     readable(name, value)
     if not value or len(value) > most or not value.isprintable() or " " in value:
         raise BadInput(
-            f"'{name}' is '{value[:60]}' ({len(value)} characters); "
+            f"'{name}' is {value[:60]!r} ({len(value)} characters); "
             f"an id has 1 to {most} printable characters and no space. Send another id."
         )
     return value
@@ -60,9 +68,16 @@ def agent_id(value: str) -> str:
     """Return an agent's id; raise BadInput unless it can also be a directory's name."""
     if not _AGENT.fullmatch(value):
         raise BadInput(
-            f"'{value[:80]}' cannot be an agent's id: 1 to 64 of a-z, 0-9, _ and -, "
+            f"{value[:80]!r} cannot be an agent's id: 1 to 64 of a-z, 0-9, _ and -, "
             "beginning with a letter or digit."
         )
+    return value
+
+
+def number(name: str, value: int, *, most: int) -> int:
+    """Return a number that a column can hold; raise BadInput below 0 and above `most`."""
+    if not 0 <= value <= most:
+        raise BadInput(f"'{name}' is {value}; it must be a whole number from 0 to {most}.")
     return value
 
 

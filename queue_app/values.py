@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from queue_app import limits
 from queue_app.errors import BadInput
@@ -34,13 +34,16 @@ class NewMessage:
         limits.identifier("channel", self.channel, most=64)
         limits.name("sender", self.sender)
         limits.name("person", self.person)
-        for name in ("sender_id", "thread"):
+        for name in ("sender_id", "thread", "from_agent", "team"):
             if (value := getattr(self, name)) is not None:
                 limits.identifier(name, value)
         if self.received is not None:
             limits.text("message", self.received)
         for file in self.files:
             limits.text("files", file, most=4096)
+        limits.number("hop", self.hop, most=limits.MAX_HOP)
+        if self.available_at is not None:
+            limits.number("available_at", self.available_at, most=limits.MAX_TIME)
 
     @property
     def files_json(self) -> str | None:
@@ -140,6 +143,11 @@ class NewResponse:
 
     def __post_init__(self) -> None:
         limits.text("message", self.message, most=16 * limits.MAX_TEXT)
+        for field in fields(self):
+            if isinstance(value := getattr(self, field.name), str):
+                limits.readable(field.name, value)
+        for file in self.files:
+            limits.readable("files", file)
 
     @property
     def files_json(self) -> str | None:
@@ -170,3 +178,6 @@ class Outcome:
     follow_ups: Sequence[NewMessage] = ()
     refusal_note: str = "(Handing this on was stopped: the conversation has reached its limit.)"
     usage: Usage = NOTHING_USED
+
+    def __post_init__(self) -> None:
+        limits.readable("text", self.text)

@@ -11,6 +11,8 @@ from django.db.models import F
 
 from queue_app import clock, events, wakeup
 from queue_app.events import NewEvent, clip
+from queue_app.faults import MOST_TEXT
+from queue_app.limits import legible
 from queue_app.masking import mask
 from queue_app.models import Response
 from queue_app.queue import rows
@@ -66,6 +68,7 @@ def undelivered(
     """Move sending → pending after a wait, or → dead when the platform refused it for good."""
     at = clock.now() if now is None else now
     conf = settings.TINYOFFICE.queue
+    reason = legible(error)[:MOST_TEXT]
     with transaction.atomic(), connection.cursor() as cursor:
         mine = Response.objects.filter(
             pk=response_id, status=ResponseStatus.SENDING, run_id=claim.run_id
@@ -79,13 +82,13 @@ def undelivered(
             status=ResponseStatus.DEAD if dead else ResponseStatus.PENDING,
             retry_count=F("retry_count") + 1,
             available_at=at + round(wait * spread),
-            last_error=mask(error),
+            last_error=mask(reason),
             run_id=None,
         )
         data = {
             "responseId": row.pk,
             "messageId": row.message_id,
-            "error": clip(error),
+            "error": clip(reason),
             "dead": dead,
         }
         told = NewEvent("response_failed", row.agent, row.conversation_id, data)
