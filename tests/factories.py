@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
+
 from queue_app import queue
+from queue_app.faults import ErrorClass, Fault
 from queue_app.holders import Holder
-from queue_app.models import Message
+from queue_app.models import Event, Message
 from queue_app.values import Accepted, Claim, NewMessage, NewResponse, Outcome, Submission
 
 NOW = 1_800_000_000_000
@@ -19,7 +22,8 @@ def new_message(text: str = "hello", agent: str = "coder", **fields: Any) -> New
 
 def submission(text: str = "hello", agent: str = "coder", **fields: Any) -> Submission:
     keys = {key: fields.pop(key) for key in ("external_id", "message_id") if key in fields}
-    return Submission(source="api", messages=[new_message(text, agent, **fields)], **keys)
+    source = fields.pop("source", "api")
+    return Submission(source=source, messages=[new_message(text, agent, **fields)], **keys)
 
 
 def enqueue(
@@ -51,3 +55,24 @@ def answer(claimed: Claim, text: str = "done", **fields: Any) -> Outcome:
 
 def row(message_id: str) -> Message:
     return Message.objects.get(message_id=message_id)
+
+
+def new_response(text: str = "done", channel: str = "telegram", **fields: Any) -> NewResponse:
+    given = {"message_id": "telegram_1", "sender": "Alice", "sender_id": "alice"} | fields
+    return NewResponse(channel=channel, message=text, original_message="hello", **given)
+
+
+def fault(
+    error_class: ErrorClass = ErrorClass.CRASH, text: str = "It broke.", **fields: Any
+) -> Fault:
+    return Fault(error_class=error_class, message=text, **fields)
+
+
+def events() -> list[str]:
+    return list(Event.objects.order_by("id").values_list("type", flat=True))
+
+
+def tables() -> dict[str, list[dict[str, Any]]]:
+    """Return every row of the queue's tables, to see that nothing or only one thing changed."""
+    models = apps.get_app_config("queue_app").get_models()
+    return {model._meta.db_table: list(model.objects.order_by("pk").values()) for model in models}
