@@ -15,6 +15,7 @@ from queue_app import sql
 from queue_app.masking import mask
 
 MOST_TEXT = 4_000
+_AT_ONCE = 1_000  # SQLite counts the parameters of a statement
 
 EVENTS: dict[str, str] = {
     "message_enqueued": "a message was accepted and waits in its agent's line",
@@ -60,8 +61,10 @@ def record(cursor: CursorWrapper, events: Sequence[NewEvent], *, now: int) -> No
     statements = sql.statements()
     if statements.ORDER_EVENTS:
         cursor.execute(statements.ORDER_EVENTS)
-    values: list[Any] = []
-    for event in events:
-        data = json.dumps(event.data, ensure_ascii=False, separators=(",", ":"))
-        values += (event.type, event.agent, event.conversation_id, data, now)
-    cursor.execute(statements.insert_events(len(events)), values)
+    for start in range(0, len(events), _AT_ONCE):
+        some = events[start : start + _AT_ONCE]
+        values: list[Any] = []
+        for event in some:
+            data = json.dumps(event.data, ensure_ascii=False, separators=(",", ":"))
+            values += (event.type, event.agent, event.conversation_id, data, now)
+        cursor.execute(statements.insert_events(len(some)), values)

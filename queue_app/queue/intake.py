@@ -53,7 +53,9 @@ def _accept_once(
             with transaction.atomic():
                 return _accept(cursor, new, new.message_id or _draw(new), now)
         except DuplicateMessage as duplicate:
-            return duplicate, []
+            # Without a key of the sender's, the key is the drawn id: taken, not sent before.
+            if new.external_id or new.message_id:
+                return duplicate, []
         except rows.IdTaken:
             if new.message_id:
                 return DuplicateMessage(new.message_id, new.message_id), []
