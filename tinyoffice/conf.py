@@ -227,10 +227,10 @@ def _flag(text: str) -> bool:
 
 
 def _seconds(text: str) -> int:
-    milliseconds = round(float(text) * 1000)
-    if not 0 < milliseconds <= 86_400_000:
+    seconds = float(text)
+    if not 0.001 <= seconds <= 86_400:
         raise ValueError(text)
-    return milliseconds
+    return round(seconds * 1000)
 
 
 def _waits(text: str) -> tuple[int, ...]:

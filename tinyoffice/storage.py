@@ -102,14 +102,17 @@ def check_database(file: Path) -> None:
 
 
 def _verdict(database: sqlite3.Connection) -> str:
-    # A write lock, given back at once: a read-only or held file says so here, not at the first message.
+    # A write, taken back at once: a read-only or held file says so here, not at the first message.
+    # The lock alone would not do, for SQLite grants it on a read-only file and means a read.
     database.execute("BEGIN IMMEDIATE")
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    database.execute(f"PRAGMA user_version = {version}")
     database.rollback()
     pages = database.execute("PRAGMA page_count").fetchone()[0]
     size = database.execute("PRAGMA page_size").fetchone()[0] * pages
     if size > CHECKED_AT_START:
         return "ok"
-    return str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+    return " ".join(str(database.execute("PRAGMA quick_check(1)").fetchone()[0]).split())
 
 
 def _ask(file: Path, mode: str, question: Callable[[sqlite3.Connection], T]) -> T:
