@@ -24,4 +24,6 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
         return redirect(DESTINATION)
     if request.method != "POST" and credentials.opens(token):
         return render(request, "login.html", {"good": True})
+    if request.user.is_authenticated:
+        return redirect(DESTINATION)  # a second press of the button, or the same link once more
     return render(request, "login.html", {"good": False}, status=HTTPStatus.GONE)
