@@ -35,7 +35,7 @@ def complete(claim: Claim, outcome: Outcome, *, now: int | None = None) -> bool:
             text = f"{response.message}\n\n{note}" if note else response.message
             told.append(rows.keep_response(cursor, replace(response, message=text), now=at))
         _keep_answer(cursor, claim, outcome, at)
-        rows.settle(cursor, claim.messages, outcome.usage.cost, at)
+        rows.settle(cursor, claim.messages, claim.messages, outcome.usage.cost, at)
         cursor.execute(sql.statements().COMPLETE_HELD, (at, claim.run_id))
         _must_have_moved(cursor.rowcount, claim)
         rows.close_run(cursor, claim, closing, at)

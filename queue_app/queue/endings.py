@@ -184,7 +184,7 @@ def _move(
         cursor.execute(statements.BURY_HELD, (charge, error, error_class, now, run_id, row.id))
         told.append(rows.keep_response(cursor, notices.given_up(row, error or ""), now=now))
         told.append(_tell_failed("message_dead", row, run_id, end))
-    rows.settle(cursor, end.buried, end.usage.cost, now)
+    rows.settle(cursor, batch, end.buried, end.usage.cost, now)
     returned = [row for row in batch if row not in end.buried]
     if returned:
         stopped = end.outcome is RunOutcome.STOPPED

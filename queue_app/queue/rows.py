@@ -129,15 +129,27 @@ def keep_response(cursor: CursorWrapper, new: NewResponse, *, now: int) -> NewEv
 
 
 def settle(
-    cursor: CursorWrapper, ended: Sequence[HeldMessage], cost: float | None, now: int
+    cursor: CursorWrapper,
+    batch: Sequence[HeldMessage],
+    ended: Sequence[HeldMessage],
+    cost: float | None,
+    now: int,
 ) -> None:
-    """Count ended messages out of their conversations, in one order everywhere: no deadlock."""
+    """Count ended messages out of their conversations, in one order everywhere: no deadlock.
+
+    The conversation of the batch's head pays for the run, also when nothing ended.
+    """
     open_ends = Counter(row.conversation_id for row in ended)
-    for conversation_id in sorted(open_ends):
-        share = (cost or 0.0) if conversation_id == ended[0].conversation_id else 0.0
+    shares = {batch[0].conversation_id: cost} if batch and cost else {}
+    for conversation_id in sorted({*open_ends, *shares}):
         cursor.execute(
             sql.statements().SETTLE_CONVERSATION,
-            (open_ends[conversation_id], share, now, conversation_id),
+            (
+                open_ends[conversation_id],
+                shares.get(conversation_id, 0.0),
+                now,
+                conversation_id,
+            ),
         )
 
 
