@@ -27,6 +27,8 @@ def complete(claim: Claim, outcome: Outcome, *, now: int | None = None) -> bool:
     with transaction.atomic(), connection.cursor() as cursor:
         if not _give_up_lane(cursor, claim, completed=len(claim.messages)):
             return False
+        # Before the follow-ups: all conversations are locked in one order, so nobody deadlocks.
+        rows.settle(cursor, claim.messages, claim.messages, outcome.usage.cost, at)
         told = _tell_done(claim, outcome)
         handed_on = _hand_on(cursor, claim, outcome, at)
         told += handed_on
@@ -35,7 +37,6 @@ def complete(claim: Claim, outcome: Outcome, *, now: int | None = None) -> bool:
             text = f"{response.message}\n\n{note}" if note else response.message
             told.append(rows.keep_response(cursor, replace(response, message=text), now=at))
         _keep_answer(cursor, claim, outcome, at)
-        rows.settle(cursor, claim.messages, claim.messages, outcome.usage.cost, at)
         cursor.execute(sql.statements().COMPLETE_HELD, (at, claim.run_id))
         _must_have_moved(cursor.rowcount, claim)
         rows.close_run(cursor, claim, closing, at)
