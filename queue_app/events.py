@@ -15,6 +15,7 @@ from queue_app import sql
 from queue_app.masking import mask
 
 MOST_TEXT = 4_000
+_LONGEST_SECRET = 500
 _AT_ONCE = 1_000  # SQLite counts the parameters of a statement
 
 EVENTS: dict[str, str] = {
@@ -51,7 +52,10 @@ class NewEvent(NamedTuple):
 
 def clip(text: str) -> str:
     """Return the beginning of a text as an event may carry it, secrets masked."""
-    return mask(text[:MOST_TEXT])
+    if len(text) <= MOST_TEXT:
+        return mask(text)
+    # Half a secret has no known shape: what may be the beginning of one is left out.
+    return mask(text[: MOST_TEXT + _LONGEST_SECRET])[:-_LONGEST_SECRET]
 
 
 def record(cursor: CursorWrapper, events: Sequence[NewEvent], *, now: int) -> None:
