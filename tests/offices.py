@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPConnection, HTTPException
@@ -53,9 +54,13 @@ class Office:
         cwd: Path = ROOT,
     ) -> None:
         self.home, self.port, self.mark = home, free_port(), f"mark-{secrets.token_hex(8)}"
+        self.sockets = tempfile.TemporaryDirectory(prefix="s")
+        if user is not None:
+            os.chown(self.sockets.name, user, user)
         self.environment = (os.environ if environment is None else environment) | {
             "TINYAGI_HOME": str(home),
             "TINYAGI_API_PORT": str(self.port),
+            "XDG_RUNTIME_DIR": self.sockets.name,
             "OFFICE_MARK": self.mark,
         }
         self.user, self.cwd, self.printed = user, cwd, ""
@@ -133,6 +138,7 @@ class Office:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.terminal)
+        self.sockets.cleanup()
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,11 @@ from tinyoffice.runtime import LONGEST_SOCKET_PATH, RuntimeUnsafe, runtime_direc
 
 
 @pytest.fixture
-def base(monkeypatch: pytest.MonkeyPatch) -> Path:
+def base(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A short directory that XDG_RUNTIME_DIR names."""
-    directory = Path(tempfile.mkdtemp(prefix="x"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory))
-    return directory
+    with tempfile.TemporaryDirectory(prefix="x") as directory:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
+        yield Path(directory)
 
 
 def test_each_home_has_a_private_directory_of_its_own(base: Path):
