@@ -41,10 +41,7 @@ SUITS = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))"
 # Installing may mean downloading.
 INSTALL_SECONDS = 600
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc"),
-    pytest.mark.skipif(shutil.which("git") is None, reason="there is no git to clone with"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
 
 def identity() -> dict[str, object]:
@@ -117,6 +114,8 @@ class Machine:
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     """The machine of the newcomer."""
+    if shutil.which("git") is None:
+        pytest.skip("there is no git to clone with")
     with tempfile.TemporaryDirectory(prefix="toff-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)
         yield Machine(Path(name))

@@ -46,8 +46,7 @@ def public() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="toff-public-"))
     directory.chmod(0o755)
     yield directory
-    for path in directory.rglob("*"):
-        path.chmod(0o700)
+    directory.chmod(0o755)
     shutil.rmtree(directory)
 
 
