@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
-from queue_app import clock, events, wakeup
+from queue_app import clock, events, sql, wakeup
 from queue_app.events import NewEvent, clip
 from queue_app.faults import MOST_TEXT
 from queue_app.limits import legible
@@ -40,9 +40,15 @@ def respond(new: NewResponse, *, now: int | None = None) -> int:
 
 
 def sending(response_id: int, claim: Claim) -> bool:
-    """Move pending → sending under the channel's run; False when it no longer waits."""
+    """Move pending → sending under the channel's run; False when it no longer waits or the lane is lost."""
     waiting = Response.objects.pending().filter(pk=response_id)
-    return bool(waiting.update(status=ResponseStatus.SENDING, run_id=claim.run_id))
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Under a run that has ended nobody would ever doubt it: it would be sending for good.
+        cursor.execute(sql.statements().LANE_OF_RUN, (claim.lane, claim.run_id))
+        if cursor.fetchone() is None:
+            logger.warning("claim was lost lane=%s run=%d sending", claim.lane, claim.run_id)
+            return False
+        return bool(waiting.update(status=ResponseStatus.SENDING, run_id=claim.run_id))
 
 
 def ack(response_id: int, *, now: int | None = None) -> bool:
