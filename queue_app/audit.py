@@ -21,4 +21,6 @@ def _masked(value: Any) -> Any:
         return mask(value)
     if isinstance(value, dict):
         return {name: _masked(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(item) for item in value]
     return value
