@@ -36,7 +36,8 @@ EVENTS: dict[str, str] = {
     "lane_blocked": "an agent does not run until a time, and why",
     "lane_unblocked": "a blocked or paused agent may run again",
     "lane_paused": "a person paused an agent",
-    "loop_stopped": "a conversation reached its limit; nothing more is handed on",
+    "room_post": "a post was written in a team's room",
+    "loop_stopped": "a conversation or room reached its limit; nothing more is handed on",
     "processor_start": "a queue processor started",
 }
 

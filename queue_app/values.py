@@ -70,6 +70,31 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewPost:
+    """A post in a team's room, and a message for each member it wakes."""
+
+    team: str
+    from_agent: str  # `user` for a person
+    message: str
+    deliveries: Sequence[NewMessage] = ()
+    most: int = 0  # how many posts of agents that wake others the conversation may hold
+
+    def __post_init__(self) -> None:
+        limits.text("message", self.message, most=16 * limits.MAX_TEXT)
+        limits.identifier("team", self.team)
+        limits.identifier("from_agent", self.from_agent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """What a person is told of their post: it is on disk, and who will read it."""
+
+    post_id: int
+    message_ids: tuple[str, ...]
+    conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
     """What a sender is told: it is on disk."""
 
@@ -176,6 +201,8 @@ class Outcome:
     text: str
     responses: Sequence[NewResponse] = ()
     follow_ups: Sequence[NewMessage] = ()
+    posts: Sequence[NewPost] = ()
+    stopped: Sequence[str] = ()  # why some of it is not handed on: a loop was seen before the end
     refusal_note: str = "(Handing this on was stopped: the conversation has reached its limit.)"
     usage: Usage = NOTHING_USED
 

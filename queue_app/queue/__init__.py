@@ -22,6 +22,7 @@ from queue_app.queue.endings import end_stopped, fail, give_back, lose, recover_
 from queue_app.queue.intake import enqueue, enqueue_all
 from queue_app.queue.outbox import ack, ack_unserved, respond, sending, undelivered
 from queue_app.queue.pruning import prune
+from queue_app.queue.rooms import post_to_room
 from queue_app.queue.triage import (
     cancel,
     discard_dead,
@@ -50,6 +51,7 @@ __all__ = [
     "lane_of",
     "lose",
     "pause",
+    "post_to_room",
     "prune",
     "ready_lanes",
     "recover_stale",

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from queue_app import clock, events, sql, wakeup
 from queue_app.events import NewEvent, clip
 from queue_app.masking import mask
-from queue_app.queue import rows
+from queue_app.queue import rooms, rows
 from queue_app.states import RunOutcome
 from queue_app.values import Claim, Outcome
 
@@ -29,13 +29,9 @@ def complete(claim: Claim, outcome: Outcome, *, now: int | None = None) -> bool:
             return False
         # Before the follow-ups: all conversations are locked in one order, so nobody deadlocks.
         rows.settle(cursor, claim.messages, claim.messages, outcome.usage.cost, at)
-        told = _tell_done(claim, outcome)
-        handed_on = _hand_on(cursor, claim, outcome, at)
-        told += handed_on
-        note = outcome.refusal_note if _was_refused(handed_on) else ""
-        for response in outcome.responses:
-            text = f"{response.message}\n\n{note}" if note else response.message
-            told.append(rows.keep_response(cursor, replace(response, message=text), now=at))
+        told = _tell_done(claim, outcome) + _tell_stopped(claim, outcome)
+        told += _hand_on(cursor, claim, outcome, at)
+        told += _answer(cursor, claim, outcome, told, at)
         _keep_answer(cursor, claim, outcome, at)
         cursor.execute(sql.statements().COMPLETE_HELD, (at, claim.run_id))
         _must_have_moved(cursor.rowcount, claim)
@@ -89,8 +85,31 @@ def _hand_on(cursor: CursorWrapper, claim: Claim, outcome: Outcome, now: int) ->
     return told
 
 
-def _was_refused(told: Sequence[NewEvent]) -> bool:
-    return any(event.type == "loop_stopped" for event in told)
+def _answer(
+    cursor: CursorWrapper, claim: Claim, outcome: Outcome, told: Sequence[NewEvent], now: int
+) -> list[NewEvent]:
+    """Write posts and responses; what answers somebody also says what was stopped."""
+    note = _note(told, outcome)
+    posts = [
+        post if post.deliveries else replace(post, message=_noted(post.message, note))
+        for post in outcome.posts
+    ]
+    written = rooms.post_for_run(cursor, claim, posts, now)
+    note = _note([*told, *written], outcome)
+    for response in outcome.responses:
+        said = replace(response, message=_noted(response.message, note))
+        written.append(rows.keep_response(cursor, said, now=now))
+    return written
+
+
+def _noted(text: str, note: str) -> str:
+    return f"{text}\n\n{note}" if note else text
+
+
+def _note(told: Sequence[NewEvent], outcome: Outcome) -> str:
+    """Return what the sender hears of stopped loops, each reason once."""
+    stops = [event.data for event in told if event.type == "loop_stopped"]
+    return "\n".join(dict.fromkeys(data.get("reason", outcome.refusal_note) for data in stops))
 
 
 def _keep_answer(cursor: CursorWrapper, claim: Claim, outcome: Outcome, now: int) -> None:
@@ -126,3 +145,16 @@ def _tell_done(claim: Claim, outcome: Outcome) -> list[NewEvent]:
         "content": clip(outcome.text),
     }
     return [NewEvent("chain_step_done", primary.agent, primary.conversation_id, data)]
+
+
+def _tell_stopped(claim: Claim, outcome: Outcome) -> list[NewEvent]:
+    primary = claim.primary
+    return [
+        NewEvent(
+            "loop_stopped",
+            primary.agent,
+            primary.conversation_id,
+            {"runId": claim.run_id, "messages": 1, "reason": reason},
+        )
+        for reason in outcome.stopped
+    ]

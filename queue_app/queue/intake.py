@@ -69,7 +69,7 @@ def _draw(new: Submission) -> str:
 def _accept(
     cursor: CursorWrapper, new: Submission, root: str, now: int
 ) -> tuple[Accepted, list[NewEvent]]:
-    _remember(cursor, new.source, new.external_id or root, root, now)
+    remember(cursor, new.source, new.external_id or root, root, now)
     _begin_conversation(cursor, new, root, now)
     place = rows.Place(conversation_id=root, parent_id=None, now=now)
     told = [rows.put_in_line_as(cursor, new.messages[0], place, root)]
@@ -79,7 +79,8 @@ def _accept(
     return Accepted(message_ids=message_ids, conversation_id=root), told
 
 
-def _remember(cursor: CursorWrapper, source: str, external_id: str, root: str, now: int) -> None:
+def remember(cursor: CursorWrapper, source: str, external_id: str, root: str, now: int) -> None:
+    """Insert the intake of one thing sent; raise DuplicateMessage when it was sent before."""
     statements = sql.statements()
     cursor.execute(statements.INSERT_INTAKE, (source, external_id, root, root, now))
     if cursor.rowcount == 0:
