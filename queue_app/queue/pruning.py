@@ -44,7 +44,7 @@ def _delete(table: str, rows: models.QuerySet[models.Model], pause: Callable[[fl
     deleted = 0
     while True:
         began = time.monotonic()
-        count, _ = rows.filter(pk__in=list(some)).delete()
+        count, _ = rows.filter(pk__in=list(some.all())).delete()
         deleted += count
         if count < AT_ONCE:
             return deleted
