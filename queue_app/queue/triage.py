@@ -56,7 +56,8 @@ def expire_blocked(*, now: int | None = None) -> int:
     at = clock.now() if now is None else now
     overdue = at - settings.TINYOFFICE.queue.blocked_for_at_most
     expired = 0
-    for lane in Lane.objects.filter(strikes__gt=0, paused=False):
+    # A lane whose block is over is tried first: the office may have been off for long.
+    for lane in Lane.objects.filter(strikes__gt=0, paused=False, blocked_until__gt=at):
         agent = lane.name.removeprefix("agent:")
         waiting = Message.objects.pending().for_agent(agent).filter(available_at__lt=overdue)
         reason = f"Waited too long for a blocked agent ({lane.blocked_reason})."
