@@ -86,6 +86,7 @@ def _recover(run_id: int, now: int) -> int:
         buried = batch if verdict.dead else ()
         end = _End(outcome=RunOutcome.LOST, fault=_LOST, verdict=verdict, buried=buried)
         told = _move(cursor, run_id, batch, end, now)
+        _close_run(cursor, Claim(lane="", run_id=run_id, started=now), end, now)
         events.record(cursor, told, now=now)
         transaction.on_commit(wakeup.ring)
     logger.warning("recovered stale run=%d count=%d", run_id, len(batch))

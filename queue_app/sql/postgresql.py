@@ -16,6 +16,9 @@ LINE = common.LINE + " FOR UPDATE"
 # The lane stays ours until the end is written.
 LANE_OF_RUN = common.LANE_OF_RUN + " FOR UPDATE"
 
+# Also when no lane guards them: two sweeps at once recover a stale run once.
+HELD = common.HELD + " FOR UPDATE"
+
 # The move to processing of the chosen heads of the line.
 HOLD_MESSAGES = """
 UPDATE messages SET status = 'processing', run_id = %s, claimed_by = agent, updated_at = %s
