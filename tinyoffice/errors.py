@@ -8,6 +8,10 @@ TinyOfficeError                      a sentence for people and a stable code for
 ├── CannotStart                      the office may not or cannot be started     (tinyoffice.office)
 ├── NotRunning                       no office runs on this home                 (tinyoffice.control)
 ├── OrderFailed                      the office could not carry an order out     (tinyoffice.control)
+├── BackupFailed                     no copy could be made or proven             (tinyoffice.backups)
+│   └── DatabaseDamaged              what was to be copied is not whole
+├── BackupUnusable                   a backup is missing, damaged or not for us  (tinyoffice.backups)
+├── RestoreRefused                   the database may not be replaced now        (tinyoffice.backups)
 └── QueueError                       an order the queue refuses                  (queue_app.errors)
     ├── BadInput                     a value that is empty, too long or unreadable
     ├── DuplicateMessage             the same thing was sent before
