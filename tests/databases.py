@@ -28,6 +28,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         del os.environ[name]
     os.environ["TINYAGI_HOME"] = str(home / "home")
     os.environ["TINYAGI_WORKSPACE"] = str(home / "workspace")
+    # Sockets of the tests' offices go with the home; its path is short enough for them.
+    (home / "run").mkdir(mode=0o700)
+    os.environ["XDG_RUNTIME_DIR"] = str(home / "run")
     os.environ.pop("DATABASE_URL", None)
     if early_config.known_args_namespace.database == "postgresql":
         server = PostgresServer(home / "postgres")

@@ -76,7 +76,10 @@ def refuse_foreign(file: Path) -> None:
     """Refuse a database of the reference product before anything connects to it and changes it."""
     if not file.exists():
         return
-    found = _ask(file, _leaving_no_trace(file), lambda db: {n for (n,) in db.execute(_TABLES)})
+    try:
+        found = _ask(file, _leaving_no_trace(file), lambda db: {n for (n,) in db.execute(_TABLES)})
+    except StorageUnusable:
+        return  # damaged is not foreign: `restore_backup` must be able to start and mend it
     if found & REFERENCE_TABLES and "django_migrations" not in found:
         raise ForeignDatabase(
             f"The database '{file}' holds tables of another product "
@@ -98,7 +101,7 @@ def check_database(file: Path) -> None:
         return
     verdict = _ask(file, "mode=rw", _verdict)
     if verdict != "ok":
-        raise _unusable(file, verdict)
+        raise unusable(file, verdict)
 
 
 def _verdict(database: sqlite3.Connection) -> str:
@@ -123,10 +126,11 @@ def _ask(file: Path, mode: str, question: Callable[[sqlite3.Connection], T]) -> 
         finally:
             database.close()
     except sqlite3.Error as error:
-        raise _unusable(file, str(error)) from error
+        raise unusable(file, str(error)) from error
 
 
-def _unusable(file: Path, found: str) -> StorageUnusable:
+def unusable(file: Path | str, found: str) -> StorageUnusable:
+    """Return what to say of a database that cannot be used."""
     return StorageUnusable(
         f"The database '{file}' cannot be used: {found}. If it is damaged, stop the office and run "
         "`manage.py restore_backup`; if another program holds it, end that program; "

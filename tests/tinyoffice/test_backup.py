@@ -507,3 +507,17 @@ wait_for_go()
     assert refused.returncode == 1
     assert holders.sweep(home) == 0
     assert restore(home, "--yes").returncode == 0
+
+
+def test_a_database_whose_very_header_is_destroyed_is_restored(home: Path) -> None:
+    backup(home)
+    (home / "tinyagi.db").write_bytes(b"garbage! " * 200)
+
+    refused = manage("status", TINYAGI_HOME=str(home))
+    restored = restore(home, "latest", "--yes")
+    after = manage("status", TINYAGI_HOME=str(home))
+
+    assert "file is not a database" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert restored.returncode == 0, restored.stderr
+    assert "0 pending" in after.stdout
