@@ -20,6 +20,9 @@ from queue_app.values import Claim
 from tests import factories
 from tests.factories import NOW
 
+# The fixtures below do the work, outside of any test's transaction, and clean up themselves.
+pytestmark = pytest.mark.django_db
+
 DAY = 24 * 3_600_000
 LATER = NOW + 2 * DAY
 GONE = "gone"
