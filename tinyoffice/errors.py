@@ -12,6 +12,9 @@ TinyOfficeError                      a sentence for people and a stable code for
 │   └── DatabaseDamaged              what was to be copied is not whole
 ├── BackupUnusable                   a backup is missing, damaged or not for us  (tinyoffice.backups)
 ├── RestoreRefused                   the database may not be replaced now        (tinyoffice.backups)
+├── UnknownAgent                     addressed to somebody who is not there      (agents_app.routing)
+├── NobodyToAsk                      no agent that the sender may reach          (agents_app.routing)
+├── UnknownTeam                      a post to a room that is not there          (agents_app.rooms)
 └── QueueError                       an order the queue refuses                  (queue_app.errors)
     ├── BadInput                     a value that is empty, too long or unreadable
     ├── DuplicateMessage             the same thing was sent before
