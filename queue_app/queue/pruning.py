@@ -35,11 +35,11 @@ def prune(
         "intakes": Intake.objects.filter(created_at__lt=at - retention.intakes),
     }
     Pin.objects.filter(until__lt=at).delete()
-    return {name: _delete(name, rows, pause) for name, rows in kinds.items()}
+    return {name: _delete(rows, pause) for name, rows in kinds.items()}
 
 
-def _delete(table: str, rows: models.QuerySet[models.Model], pause: Callable[[float], None]) -> int:
-    pinned = Pin.objects.filter(table=table).values("row_id")
+def _delete(rows: models.QuerySet[models.Model], pause: Callable[[float], None]) -> int:
+    pinned = Pin.objects.filter(table=rows.model._meta.db_table).values("row_id")
     some = rows.exclude(pk__in=pinned).order_by().values_list("pk", flat=True)[:AT_ONCE]
     deleted = 0
     while True:

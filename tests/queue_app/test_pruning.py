@@ -142,6 +142,15 @@ def test_progress_is_kept_for_an_hour_and_other_events_for_a_day() -> None:
     assert prune(NOW + DAY + 1) == {"events": 1}
 
 
+def test_a_pinned_event_stays_whatever_its_kind() -> None:
+    for kind in ("agent_progress", "message_enqueued"):
+        row = Event.objects.create(type=kind, created_at=NOW, data="{}")
+        Pin.objects.create(table="events", row_id=row.pk, until=NOW + 3 * DAY)
+
+    assert prune(NOW + 2 * DAY) == {}
+    assert prune(NOW + 3 * DAY + 1) == {"events": 2}
+
+
 def test_many_rows_are_deleted_in_batches_with_a_pause_after_each() -> None:
     Event.objects.bulk_create(
         Event(type="message_enqueued", created_at=NOW, data="{}") for _ in range(2 * AT_ONCE + 1)
