@@ -174,6 +174,20 @@ def test_a_repeat_is_still_refused_after_the_message_was_completed_and_pruned(
     assert not Message.objects.exists()
 
 
+def test_an_id_is_not_used_again_while_its_conversation_is_kept(holder: Holder) -> None:
+    factories.enqueue(message_id="once")
+    claimed = factories.claim(holder)
+    queue.complete(claimed, factories.answer(claimed), now=NOW)
+    queue.prune(settings.TINYOFFICE.retention, now=NOW + 31 * DAY)
+    assert not Intake.objects.exists()
+    before = factories.tables()
+
+    with pytest.raises(DuplicateMessage, match="as message 'once'"):
+        factories.enqueue(message_id="once", now=NOW + 31 * DAY)
+
+    assert factories.tables() == before
+
+
 def test_a_drawn_id_that_is_taken_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     draws(monkeypatch, "api_taken000")
     factories.enqueue("first")
