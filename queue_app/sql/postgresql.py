@@ -10,6 +10,13 @@ from queue_app.sql.common import *  # noqa: F403  the named statements both data
 # A free lane that may be taken now; another processor at the same lane goes on to the next.
 FREE_LANE = common.FREE_LANE + " FOR UPDATE SKIP LOCKED"
 
+# Make sure a lane exists. Looked for first: an insert would wait for whoever is giving that lane up,
+# who may wait for the conversation that the inserting end of a run holds.
+ENSURE_LANE = """
+INSERT INTO lanes (name) SELECT wanted.name FROM (SELECT CAST(%s AS text) AS name) AS wanted
+WHERE NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.name = wanted.name)
+ON CONFLICT (name) DO NOTHING"""
+
 # The line, locked without skipping: skipping its head would break the order.
 LINE = common.LINE + " FOR UPDATE"
 
