@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.db.models import F
 
-from queue_app import clock, events, ids, sql, wakeup
+from queue_app import clock, events, ids, limits, sql, wakeup
 from queue_app.errors import BadInput, DuplicateMessage
 from queue_app.events import NewEvent, clip
 from queue_app.masking import mask
@@ -38,8 +38,7 @@ def post_to_room(
     new: NewPost, *, source: str, external_id: str | None = None, now: int | None = None
 ) -> Posted:
     """Move (nothing) → pending for every member a person's post wakes; a repeat raises DuplicateMessage."""
-    if not new.deliveries:
-        raise BadInput(f"Room '{new.team}' has no members, so nobody would read it. Add a member.")
+    _check(new, source, external_id)
     at = clock.now() if now is None else now
     for _ in range(rows.DRAWS):
         root = ids.new_id(_PREFIX)
@@ -59,6 +58,14 @@ def post_to_room(
         logger.info("posted room=%s conversation=%s count=%d", new.team, root, len(new.deliveries))
         return _posted(told, root)
     raise RuntimeError(f"no free message id in {rows.DRAWS} draws")
+
+
+def _check(new: NewPost, source: str, external_id: str | None) -> None:
+    limits.identifier("source", source, most=64)
+    if external_id is not None:
+        limits.identifier("external_id", external_id)
+    if not new.deliveries:
+        raise BadInput(f"Room '{new.team}' has no members, so nobody would read it. Add a member.")
 
 
 def post_for_run(
