@@ -145,6 +145,22 @@ def breeding(directory: Path, number: int) -> None:
     os._exit(0)
 
 
+def hopping(directory: Path, number: int) -> None:
+    """Have a child that is somebody else all the time: it forks, ends, and goes on as its child."""
+    _note(directory)
+    _say("ready")
+    if os.fork():
+        _linger(directory)
+    until = time.monotonic() + LIFETIME
+    with (directory / "written").open("ab", buffering=0) as file:
+        while time.monotonic() < until:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            file.write(b"x")
+    os._exit(0)
+
+
 def stopped(directory: Path, number: int) -> None:
     """Stand still, as after Ctrl-Z."""
     (directory / str(os.getpid())).touch()
@@ -177,6 +193,7 @@ _BEHAVIOURS: tuple[Callable[[Path, int], None], ...] = (
     chatty,
     closed,
     breeding,
+    hopping,
     stopped,
     polite,
     progress,

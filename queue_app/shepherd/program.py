@@ -235,7 +235,7 @@ class _Run:
         elif now >= self.kill_at + _GIVE_UP_AFTER:
             self.left = self.tree.living()
         elif now >= self.kill_at:
-            trees.kill(self.tree.living)
+            self.tree.kill()
 
     def _end(self, reason: bytes) -> None:
         if not self.reason:

@@ -47,12 +47,19 @@ class Tree:
 
     def living(self) -> set[int]:
         """Return their ids."""
-        known = {pid for pid, began in self.seen.items() if since(pid) == began}
-        return known | below({os.getpid(), *known})
+        return below(self._tops())
+
+    def kill(self) -> None:
+        """Kill them all."""
+        kill(self._tops)
 
     def remember(self) -> None:
         """Note who is there; where orphans are not adopted, only this finds them again."""
         self.seen = {pid: self.seen.get(pid) or since(pid) for pid in self.living()}
+
+    def _tops(self) -> list[int]:
+        known = [pid for pid, began in self.seen.items() if since(pid) == began]
+        return known + _children(os.getpid())
 
 
 def start(argv: list[bytes], *, cwd: bytes, env: dict[bytes, bytes]) -> tuple[int, int, int, int]:
@@ -79,17 +86,17 @@ def start(argv: list[bytes], *, cwd: bytes, env: dict[bytes, bytes]) -> tuple[in
     return pid, inward[1], outward[0], errors[0]
 
 
-def below(roots: Iterable[int]) -> set[int]:
-    """Return the ids of all descendants of some processes, themselves left out."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in _parents().items():
-        children.setdefault(parent, []).append(pid)
+def below(tops: Iterable[int], visit: Callable[[int], None] = lambda pid: None) -> set[int]:
+    """Return some processes and all their descendants; visit each before its children are read."""
     found: set[int] = set()
-    waiting = list(roots)
+    waiting = list(tops)
     while waiting:
-        new = [pid for pid in children.get(waiting.pop(), ()) if pid not in found]
-        found.update(new)
-        waiting += new
+        # The newest first: one that forks and ends in turn is gone before a long list is read.
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            visit(pid)
+            waiting += _children(pid)
     return found
 
 
@@ -111,18 +118,20 @@ def terminate(pids: Iterable[int]) -> None:
         _send(pid, signal.SIGCONT)
 
 
-def kill(find: Callable[[], set[int]]) -> None:
-    """Kill all that is found, frozen first, so that nothing started meanwhile escapes."""
+def kill(find: Callable[[], Iterable[int]]) -> set[int]:
+    """Kill what is found and all below, frozen first from the top down, so that nothing escapes.
+
+    They die soon after; their ids are returned.
+    """
     frozen: set[int] = set()
     for _ in range(_PASSES):
-        new = find() - frozen
+        new = below(find(), lambda pid: _send(pid, signal.SIGSTOP)) - frozen
         if not new:
             break
-        for pid in new:
-            _send(pid, signal.SIGSTOP)
         frozen |= new
     for pid in frozen:
         _send(pid, signal.SIGKILL)
+    return frozen
 
 
 def end_run(mark: str, *, shepherd: tuple[int, str] | None = None, patience: float = 15.0) -> int:
@@ -137,21 +146,21 @@ def end_run(mark: str, *, shepherd: tuple[int, str] | None = None, patience: flo
     asked = {(pid, began) for pid, began in known if began and since(pid) == began}
     terminate(pid for pid, _ in asked)
     until = time.monotonic() + patience
-    while (living := _living(asked)) and time.monotonic() < until:
+    while _living(asked) and time.monotonic() < until:
         time.sleep(_LOOK_EVERY)
-    kill(lambda: living | below(living))
-    return _end_marked(mark, time.monotonic() + patience)
+    until += patience
+    left = _resisting(lambda: _living(asked), until)
+    return left + _resisting(lambda: _bearing(RUN_MARK, mark) - {os.getpid()}, until)
 
 
-def _end_marked(mark: str, until: float) -> int:
-    def found() -> set[int]:
-        marked = _bearing(RUN_MARK, mark) - {os.getpid()}
-        return marked | below(marked)
-
-    while (left := found()) and time.monotonic() < until:
-        kill(found)
+def _resisting(find: Callable[[], set[int]], until: float) -> int:
+    """Kill what is found, and wait for its end; return how many do not die."""
+    dying: set[int] = set()
+    while True:
+        dying = {pid for pid in dying | kill(find) if since(pid)}
+        if not dying or time.monotonic() > until:
+            return len(dying)
         time.sleep(_LOOK_EVERY)
-    return len(left)
 
 
 def _living(processes: set[tuple[int, str]]) -> set[int]:
@@ -168,11 +177,20 @@ def _bearing(name: str, mark: str) -> set[int]:
     return found
 
 
-def _parents() -> dict[int, int]:
+def _children(pid: int) -> list[int]:
+    """Return the children of a process, the newest last."""
     if sys.platform != "linux":
         rows = [row.split() for row in _ps("-axo", "pid=,ppid=,comm=").splitlines()]
-        return {int(row[0]): int(row[1]) for row in rows if row[2] != _PS}
-    return {pid: int(stat[1]) for pid in _pids() if (stat := _stat(pid))}
+        return [int(row[0]) for row in rows if int(row[1]) == pid and row[2] != _PS]
+    if not os.path.exists("/proc/thread-self/children"):
+        # A kernel built without these lists.
+        return [child for child in _pids() if _stat(child)[1:2] == [b"%d" % pid]]
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    lists = [_read(f"/proc/{pid}/task/{thread}/children") for thread in threads]
+    return [int(child) for one in lists for child in one.split()]
 
 
 def _pids() -> list[int]:

@@ -208,7 +208,7 @@ def test_nothing_survives_the_end_of_the_command_itself(stage: Stage) -> None:
 def test_nothing_survives_the_cancelling_of_the_task(stage: Stage) -> None:
     async def play() -> None:
         ready = asyncio.Event()
-        task = asyncio.create_task(subprocesses.run(stage.wild("chatty"), lambda line: ready.set()))
+        task = asyncio.create_task(subprocesses.run(stage.wild("wild"), lambda line: ready.set()))
         await ready.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -223,7 +223,7 @@ def test_nothing_survives_a_reader_that_fails(stage: Stage) -> None:
         raise LookupError(line)
 
     with pytest.raises(LookupError, match="ready"):
-        asyncio.run(subprocesses.run(stage.wild("chatty"), fail))
+        asyncio.run(subprocesses.run(stage.wild("wild"), fail))
 
     assert not stage.survivors()
 
@@ -248,6 +248,33 @@ def test_processes_that_breed_faster_than_they_are_counted_end(stage: Stage) -> 
     act_when_ready(stage.wild("breeding", 300), stop_when_many, stage)
 
     assert not stage.survivors()
+
+
+def test_a_process_that_is_another_one_all_the_time_ends(stage: Stage) -> None:
+    written = stage.directory / "written"
+
+    async def stop_when_far(run: Run) -> None:
+        await soon(lambda: written.exists() and written.stat().st_size > 50)
+        run.stop()
+
+    ended = act_when_ready(stage.wild("hopping"), stop_when_far, stage)
+    size = written.stat().st_size
+
+    assert ended.left == 0
+    assert not stage.survivors()
+    assert written.stat().st_size == size
+
+
+def test_an_output_that_a_stranger_holds_open_delays_nothing(stage: Stage) -> None:
+    held: list[int] = []
+
+    def hold(started: Started) -> None:
+        held.append(os.open(f"/proc/{started.pid}/fd/1", os.O_WRONLY))
+
+    ended = asyncio.run(subprocesses.run(stage.order("sleep", "0.1"), stage.lines.append, hold))
+
+    assert (ended.reason, ended.code) == (Reason.EXIT, 0)
+    os.close(held[0])
 
 
 def test_a_command_that_stands_still_ends(stage: Stage) -> None:

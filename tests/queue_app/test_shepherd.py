@@ -219,6 +219,16 @@ def test_what_a_killed_shepherd_left_is_found_by_the_mark(shepherd: Shepherd) ->
     assert not shepherd.survivors()
 
 
+def test_a_killed_shepherd_takes_the_command_along_marked_or_not(shepherd: Shepherd) -> None:
+    shepherd.order("env", "-i", "sleep", "60")
+    pid = int(wire.words(shepherd.hear("started"))["pid"])
+    until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
+
+    shepherd.process.kill()
+
+    until(lambda: trees.since(pid) == "")
+
+
 def test_an_id_that_another_process_has_now_is_left_alone(shepherd: Shepherd) -> None:
     shepherd.order("sleep", "60")
     shepherd.hear("started")
@@ -241,17 +251,20 @@ def test_the_beginning_of_a_process_is_known_until_it_ends() -> None:
     assert trees.since(child.pid) == ""
 
 
-def test_below_a_process_are_its_children_and_theirs() -> None:
+def test_a_process_is_found_and_killed_with_its_children_and_theirs() -> None:
     with subprocess.Popen(
         ["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, text=True
     ) as shell:
         assert shell.stdout
         sleeper = int(shell.stdout.readline())
 
-        assert trees.below({shell.pid}) == {sleeper}
-        assert {shell.pid, sleeper} <= trees.below({os.getpid()})
+        assert trees.below([shell.pid]) == {shell.pid, sleeper}
+        assert {shell.pid, sleeper} < trees.below([os.getpid()])
 
-        trees.kill(lambda: trees.below({os.getpid()}) & {shell.pid, sleeper})
+        trees.kill(lambda: [shell.pid])
+
+    assert shell.returncode == -signal.SIGKILL
+    until(lambda: trees.since(sleeper) == "")
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
