@@ -145,6 +145,19 @@ def breeding(directory: Path, number: int) -> None:
     os._exit(0)
 
 
+def bereaved(directory: Path, number: int) -> None:
+    """End when asked to, and leave a child in a session of its own that does not."""
+    if not os.fork():
+        os.setsid()
+        _note(directory)
+        _linger(directory)
+    until = time.monotonic() + LIFETIME
+    while not noted(directory) and time.monotonic() < until:
+        time.sleep(0.002)
+    _say("ready")
+    _linger(directory)
+
+
 def hopping(directory: Path, number: int) -> None:
     """Have a child that is somebody else all the time: it forks, ends, and goes on as its child."""
     _note(directory)
@@ -193,6 +206,7 @@ _BEHAVIOURS: tuple[Callable[[Path, int], None], ...] = (
     chatty,
     closed,
     breeding,
+    bereaved,
     hopping,
     stopped,
     polite,

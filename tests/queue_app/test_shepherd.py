@@ -162,15 +162,16 @@ def test_where_orphans_are_not_adopted_those_it_has_seen_are_ended(
     tmp_path: Path, end: str
 ) -> None:
     shepherd = Shepherd(tmp_path, WITHOUT_ADOPTING)
-    shepherd.order(*wild.command("breeding", tmp_path, 5))
+    shepherd.order(*wild.command("bereaved", tmp_path))
     shepherd.hear("out")
-    until(lambda: len(wild.noted(tmp_path)) >= 5)
-    # It has looked once more when it reacts to something: an order that it does not know.
-    shepherd.tell(b"look\n")
 
     if end == "stop":
         shepherd.tell(wire.STOP)
-        assert wire.words(shepherd.hear("end")) == {"reason": "stopped", "left": "0", "signal": "9"}
+        assert wire.words(shepherd.hear("end")) == {
+            "reason": "stopped",
+            "left": "0",
+            "signal": "15",
+        }
     shepherd.close()
 
     assert not shepherd.survivors()
@@ -220,7 +221,7 @@ def test_what_a_killed_shepherd_left_is_found_by_the_mark(shepherd: Shepherd) ->
 
 
 def test_a_killed_shepherd_takes_the_command_along_marked_or_not(shepherd: Shepherd) -> None:
-    shepherd.order("env", "-i", "sleep", "60")
+    shepherd.order("env", "-i", "sleep", "90")
     pid = int(wire.words(shepherd.hear("started"))["pid"])
     until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
 
@@ -265,6 +266,20 @@ def test_a_process_is_found_and_killed_with_its_children_and_theirs() -> None:
 
     assert shell.returncode == -signal.SIGKILL
     until(lambda: trees.since(sleeper) == "")
+
+
+def test_all_are_frozen_parents_first_before_one_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = {1: [2, 3], 2: [4], 3: [], 4: []}
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(trees, "_children", tree.__getitem__)
+    monkeypatch.setattr(trees, "_send", lambda pid, number: sent.append((pid, number)))
+
+    assert trees.kill(lambda: [1]) == {1, 2, 3, 4}
+
+    frozen = [pid for pid, number in sent[:-4] if number == signal.SIGSTOP]
+    assert len(frozen) == len(sent[:-4])
+    assert frozen.index(1) < frozen.index(2) < frozen.index(4)
+    assert {number for _, number in sent[-4:]} == {signal.SIGKILL}
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
