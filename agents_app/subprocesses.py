@@ -11,16 +11,15 @@ import errno
 import inspect
 import os
 import signal
-from asyncio import StreamReader, StreamWriter
-from asyncio.subprocess import PIPE, Process
+from asyncio import StreamReader
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from pathlib import Path
-from typing import cast
 
-from queue_app.shepherd import COMMAND, trees, wire
+from agents_app.shepherds import Shepherd, Start, start_fresh
+from queue_app.shepherd import trees, wire
 
 _CHUNK = 65536
 _ERRORS_KEPT = 16 * 1024
@@ -118,11 +117,18 @@ async def run(order: Order, on_line: OnLine, on_start: OnStart | None = None) ->
 class Run:
     """One run of a command. A slow `on_line` slows the command; cancelling ends it."""
 
-    def __init__(self, order: Order, on_line: OnLine, on_start: OnStart | None = None) -> None:
+    def __init__(
+        self,
+        order: Order,
+        on_line: OnLine,
+        on_start: OnStart | None = None,
+        start: Start = start_fresh,
+    ) -> None:
         self.order = order
+        self._start = start
         self._on_line = on_line
         self._on_start = on_start
-        self._shepherd: Process | None = None
+        self._shepherd: Shepherd | None = None
         self._asked = b""
         self._errors = bytearray()
         self._alarm: asyncio.TimerHandle | None = None
@@ -142,10 +148,10 @@ class Run:
         if refusal := _unusable(self.order):
             return Ended(reason=Reason.CANNOT_START, message=refusal)
         try:
-            self._shepherd = shepherd = await self._start()
+            self._shepherd = shepherd = await self._start(self.order.mark)
         except OSError as error:
             return _cannot_start(self.order, "fork", error.errno or 0)
-        control, voice = cast(StreamWriter, shepherd.stdin), cast(StreamReader, shepherd.stdout)
+        control, voice = shepherd.control, shepherd.voice
         try:
             self._expect_end(within=self.order.limits.wall)
             control.write(self.order.encode() + self._asked)
@@ -155,15 +161,6 @@ class Run:
             self._expect_end(within=0)
             await self._part(shepherd, voice)
         return self._conclude(end or await self._lost())
-
-    async def _start(self) -> Process:
-        return await asyncio.create_subprocess_exec(
-            *COMMAND,
-            stdin=PIPE,
-            stdout=PIPE,
-            env={trees.SHEPHERD_MARK: self.order.mark},
-            start_new_session=True,
-        )
 
     async def _listen(self, voice: StreamReader) -> dict[str, str] | None:
         """Pass lines on; return the report, or None if the shepherd died without one."""
@@ -182,16 +179,16 @@ class Run:
         elif kind == "err":
             self._errors += payload
             del self._errors[:-_ERRORS_KEPT]
-        elif self._on_start and self._shepherd:
-            shepherd = (self._shepherd.pid, trees.since(self._shepherd.pid))
-            started = Started(pid=int(wire.words(payload)["pid"]), shepherd=shepherd)
+        elif self._on_start:
+            pid, shepherd = (int(wire.words(payload)[name]) for name in ("pid", "shepherd"))
+            started = Started(pid=pid, shepherd=(shepherd, trees.since(shepherd)))
             await _settle(self._on_start(started))
 
-    async def _part(self, shepherd: Process, voice: StreamReader) -> None:
+    async def _part(self, shepherd: Shepherd, voice: StreamReader) -> None:
         """Wait until the shepherd is gone; what it still says is not for anybody."""
         while await voice.read(_CHUNK):
             continue
-        await shepherd.wait()
+        await shepherd.collect()
         if self._alarm:
             self._alarm.cancel()
 
@@ -202,8 +199,8 @@ class Run:
     def _tell(self, word: bytes) -> None:
         if self._shepherd is None:
             self._asked += word
-        elif (control := self._shepherd.stdin) and not control.is_closing():
-            control.write(word)
+        elif not self._shepherd.control.is_closing():
+            self._shepherd.control.write(word)
 
     def _expect_end(self, *, within: float) -> None:
         """Set the time by which even a shepherd that was itself stopped is ended by force."""

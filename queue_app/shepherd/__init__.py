@@ -5,6 +5,8 @@ orphan below it, so it knows when nothing is left, and only then it reports. Whe
 gone, even by SIGKILL, its orders end and the run ends with them. If the shepherd itself is killed,
 the command dies with it; what the command had started lives on until `trees.end_run` finds it.
 
+Shepherds are forked by a `nursery`, which every processor keeps; `COMMAND` starts one without it.
+
 Every run pays for its start: nothing here imports what is not built into the interpreter, but for
 `ctypes`. With `json`, `signal` and `subprocess` it would take twice as long.
 """
@@ -20,3 +22,10 @@ _PROGRAM = (
     f"import sys; sys.path.append({_ROOT!r}); from queue_app.shepherd.program import main; main()"
 )
 COMMAND = (sys.executable, "-I", "-S", "-c", _PROGRAM)
+NURSERY = (
+    sys.executable,
+    "-I",
+    "-S",
+    "-c",
+    f"import sys; sys.path.append({_ROOT!r}); from queue_app.shepherd.nursery import main; main()",
+)

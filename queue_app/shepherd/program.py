@@ -90,7 +90,8 @@ class _Run:
         self.streams = dict(zip(outputs, (Lines(b"out"), Lines(b"err")), strict=True))
         self.prompt = memoryview(prompt)
         self.moments = {b"timeout": self._in(b"wall"), b"silence": self._in(b"silence")}
-        self._say(b"started", wire.fields({"pid": b"%d" % self.pid}))
+        numbers = {"pid": b"%d" % self.pid, "shepherd": b"%d" % os.getpid()}
+        self._say(b"started", wire.fields(numbers))
 
     def watch(self) -> None:
         """Pass output on and keep the limits until the tree has ended."""

@@ -26,6 +26,12 @@ _LOOK_EVERY = 0.01
 _PASSES = 100
 _PS = "/bin/ps"
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+# A shepherd that was forked cannot show its mark as environment; it takes as much of it as a name holds.
+_NAME_LENGTH = 15
+# Instead of a program: a function `main` of a module, run by the forked process itself.
+MODULE = b"module:"
+_MOST_DESCRIPTORS = 256
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -142,7 +148,8 @@ def end_run(mark: str, *, shepherd: tuple[int, str] | None = None, patience: flo
     bears the mark is killed with all below it; what left both tree and environment is not found.
     """
     known = {shepherd} if shepherd else set()
-    known |= {(pid, since(pid)) for pid in _bearing(SHEPHERD_MARK, mark)}
+    bearing = _bearing(SHEPHERD_MARK, mark) | _named(mark)
+    known |= {(pid, since(pid)) for pid in bearing}
     asked = {(pid, began) for pid, began in known if began and since(pid) == began}
     terminate(pid for pid, _ in asked)
     until = time.monotonic() + patience
@@ -175,6 +182,18 @@ def _bearing(name: str, mark: str) -> set[int]:
         if entry in _read(f"/proc/{pid}/environ").split(b"\0"):
             found.add(pid)
     return found
+
+
+def wear(mark: str) -> None:
+    """Take the run's mark as this process's name, where the system keeps one."""
+    if sys.platform == "linux":
+        name = ctypes.create_string_buffer(mark[:_NAME_LENGTH].encode())
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, name, 0, 0, 0)
+
+
+def _named(mark: str) -> set[int]:
+    name = mark[:_NAME_LENGTH].encode() + b"\n"
+    return {pid for pid in _pids() if _read(f"/proc/{pid}/comm") == name}
 
 
 def _children(pid: int) -> list[int]:
@@ -250,11 +269,33 @@ def _become(
             os.dup2(fd, place)
         os.chdir(cwd)
         step = b"program"
+        if argv[0].startswith(MODULE):
+            # Nothing is executed that would close them; an open end of its own input never ends.
+            os.closerange(3, _MOST_DESCRIPTORS)
+            _call(argv, env)
         _execute(argv, env)
     except OSError as error:
         os.write(fds[3], b"%s %d" % (step, error.errno or 0))
     finally:
         os._exit(127)
+
+
+def _call(argv: list[bytes], env: dict[bytes, bytes]) -> None:
+    """Run a module's `main` in this very process, as if it had been started."""
+    name = argv[0].removeprefix(MODULE).decode()
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    wear(name.rpartition(".")[2])
+    os.environ.clear()
+    os.environ.update({os.fsdecode(key): os.fsdecode(value) for key, value in env.items()})
+    sys.argv = [os.fsdecode(word) for word in argv]
+    try:
+        __import__(name)
+        sys.modules[name].main()
+        sys.stdout.flush()
+    except SystemExit as ended:
+        os._exit(ended.code if isinstance(ended.code, int) else 1)
+    os._exit(0)
 
 
 def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
