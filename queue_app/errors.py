@@ -76,3 +76,15 @@ class NotDead(QueueError):
             f"Message {row_id} is {status}, not dead, so it can be neither retried nor discarded. "
             "Somebody may have been quicker; load the list again."
         )
+
+
+class UnknownJob(QueueError):
+    """The job does not exist or has ended."""
+
+    code = "unknown_job"
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(
+            f"Job {job_id} neither waits nor runs (ended, stopped before, or never asked for). "
+            "Look at the list of jobs for how it ended."
+        )

@@ -39,6 +39,10 @@ EVENTS: dict[str, str] = {
     "room_post": "a post was written in a team's room",
     "loop_stopped": "a conversation or room reached its limit; nothing more is handed on",
     "processor_start": "a queue processor started",
+    "agent_progress": "what a run is doing right now: its newest text and tool",
+    "agent_changed": "an agent was made, changed or deleted",
+    "team_changed": "a team was made, changed or dissolved",
+    "job_changed": "a job was asked for, began or ended",
 }
 
 

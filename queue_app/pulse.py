@@ -9,7 +9,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.db import DatabaseError, connection
 
-from queue_app import clock, holders
+from queue_app import clock, holders, sql
 from queue_app.holders import Holder
 from queue_app.models import Process
 
@@ -45,7 +45,7 @@ class Pulse:
             self.thread.join(_LAST_WORD)
 
     def _run(self) -> None:
-        self._attempt(_quicken)
+        self._attempt(sql.quick_commits)
         self._attempt(_bury)
         while True:
             self._attempt(self._beat)
@@ -73,13 +73,6 @@ class Pulse:
             # A pulse that is missed is seen; a thread that died of it would say nothing any more.
             logger.warning("pulse missed holder=%s error=%s", self.row.holder, error)
             connection.close()
-
-
-def _quicken() -> None:
-    # Nothing is acknowledged to anybody by a pulse, so it need not wait for the disk.
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA synchronous=NORMAL")
 
 
 def _bury() -> None:

@@ -20,6 +20,13 @@ from queue_app.queue.claims import (
 from queue_app.queue.completion import complete
 from queue_app.queue.endings import end_stopped, fail, give_back, lose, recover_stale
 from queue_app.queue.intake import enqueue, enqueue_all
+from queue_app.queue.jobs import (
+    end_job,
+    job_progress,
+    request_job,
+    start_job,
+    stop_job,
+)
 from queue_app.queue.outbox import ack, ack_unserved, respond, sending, undelivered
 from queue_app.queue.pruning import prune
 from queue_app.queue.rooms import post_to_room
@@ -41,6 +48,7 @@ __all__ = [
     "complete",
     "discard_dead",
     "edit_and_retry",
+    "end_job",
     "end_stopped",
     "enqueue",
     "enqueue_all",
@@ -48,6 +56,7 @@ __all__ = [
     "fail",
     "give_back",
     "hold",
+    "job_progress",
     "lane_of",
     "lose",
     "pause",
@@ -55,11 +64,14 @@ __all__ = [
     "prune",
     "ready_lanes",
     "recover_stale",
+    "request_job",
     "request_stop",
     "respond",
     "resume",
     "retry_dead",
     "sending",
+    "start_job",
+    "stop_job",
     "unblock",
     "undelivered",
 ]

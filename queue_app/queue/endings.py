@@ -18,7 +18,7 @@ from queue_app.events import NewEvent, clip
 from queue_app.faults import ErrorClass, Fault
 from queue_app.masking import mask
 from queue_app.models import Lane, Message, Response, Run
-from queue_app.queue import rows
+from queue_app.queue import jobs, rows
 from queue_app.states import ResponseStatus, RunOutcome
 from queue_app.values import NOTHING_USED, Claim, HeldMessage, Usage
 from tinyoffice.conf import QueueConf
@@ -120,6 +120,7 @@ def _end(
         if end.verdict.blames_agent and lane[0] == 0:
             told.append(_tell_blocked(claim, end, at))
         told += _doubt_deliveries(claim.run_id)
+        told += jobs.leave(claim.run_id, end.outcome, at)
         _close_run(cursor, claim, end, at)
         events.record(cursor, told, now=at)
         transaction.on_commit(wakeup.ring)
@@ -166,7 +167,10 @@ def _judge(fault: Fault, batch: tuple[HeldMessage, ...], strikes: int, now: int)
 def _block_lane(cursor: CursorWrapper, claim: Claim, end: _End, strikes: int, now: int) -> None:
     until = now + end.verdict.wait if end.verdict.wait else None
     reason = f"{end.fault.error_class}: {mask(end.fault.message)}" if until and end.fault else None
-    strikes = strikes + 1 if end.verdict.blames_agent else strikes
+    if end.verdict.blames_agent:
+        strikes += 1
+    elif end.outcome is RunOutcome.FAILED:
+        strikes = 0  # the agent itself works: it was asked and failed at this message
     cursor.execute(
         sql.statements().GIVE_UP_LANE, (0, strikes, until, reason, claim.lane, claim.run_id)
     )

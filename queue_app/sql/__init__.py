@@ -17,4 +17,5 @@ def statements() -> ModuleType:
 def quick_commits() -> None:
     """Let this thread's commits return before the disk has them: for beats, pulses and progress."""
     with connection.cursor() as cursor:
-        cursor.execute(statements().QUICK_COMMITS)
+        for statement in statements().QUICK_COMMITS:
+            cursor.execute(statement)

@@ -34,8 +34,8 @@ WHERE status = 'pending' AND id = ANY(%s)"""
 # Held until the commit that follows, so event ids are seen in the order they were given.
 ORDER_EVENTS = "SELECT pg_advisory_xact_lock(7496391)"
 
-# This thread's commits need not survive a power cut: beats and progress.
-QUICK_COMMITS = "SET synchronous_commit = off"
+# This thread's commits need not survive a power cut, and it must notice in time that it cannot write.
+QUICK_COMMITS = ("SET synchronous_commit = off", "SET lock_timeout = 3000")
 
 
 def ids(values: Sequence[int]) -> list[int]:

@@ -15,8 +15,8 @@ WHERE status = 'pending' AND id IN (SELECT value FROM json_each(%s))"""
 # Writers are serialized, so event ids follow commits by themselves.
 ORDER_EVENTS = ""
 
-# This thread's commits need not survive a power cut: beats and progress.
-QUICK_COMMITS = "PRAGMA synchronous = NORMAL"
+# This thread's commits need not survive a power cut, and it must notice in time that it cannot write.
+QUICK_COMMITS = ("PRAGMA synchronous = NORMAL", "PRAGMA busy_timeout = 3000")
 
 
 def ids(values: Sequence[int]) -> str:
