@@ -7,7 +7,9 @@ whose clocks differ do no harm.
 
 from __future__ import annotations
 
+import faulthandler
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -33,13 +35,23 @@ class _Sighting:
     still: float = 0.0
 
 
+def _nothing_to_end(run_id: int) -> None:
+    """Do nothing, for a watcher whose runs start no processes."""
+
+
 class Watcher:
     """Gives back the lanes of holders that are gone or stand still."""
 
     def __init__(
-        self, home: Path, conf: QueueConf, monotonic: Callable[[], float] = time.monotonic
+        self,
+        home: Path,
+        conf: QueueConf,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        end_lost: Callable[[int], None] = _nothing_to_end,
     ) -> None:
         self.home = home
+        self.end_lost = end_lost
         self.patience = conf.lost_after / 1000
         self.every = conf.beat_every / 1000
         self.monotonic = monotonic
@@ -54,7 +66,12 @@ class Watcher:
         before, self.sightings = self.sightings, {}
         held = list(Lane.objects.filter(run_id__isnull=False))
         lost = [lane for lane in held if self._is_lost(lane, before.get(lane.name), passed)]
-        return sum(queue.lose(lane.name, lane.run_id) for lane in lost if lane.run_id)
+        return sum(self._give_back(lane.name, lane.run_id) for lane in lost if lane.run_id)
+
+    def _give_back(self, lane: str, run_id: int) -> bool:
+        # First what it left running: two runs in one workspace lose each other's work.
+        self.end_lost(run_id)
+        return queue.lose(lane, run_id)
 
     def _is_lost(self, lane: Lane, seen: _Sighting | None, passed: float) -> bool:
         if holders.is_gone(str(lane.holder), self.home):
@@ -117,3 +134,35 @@ class Heart:
         while not self.stopping.wait(self.every):
             self.beat()
         connection.close()
+
+
+class Watchdog:
+    """Ends a process whose event loop is stuck; its lanes are then given back by others."""
+
+    def __init__(self, patience: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.patience = patience
+        self.monotonic = monotonic
+        self.fed_at = monotonic()
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+
+    def feed(self) -> None:
+        """Show that the loop turns."""
+        self.fed_at = self.monotonic()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self.feed()
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self.stopping.set()
+        self.thread.join()
+
+    def _run(self) -> None:
+        while not self.stopping.wait(self.patience / 10):
+            if self.monotonic() - self.fed_at >= self.patience:
+                logger.error("the event loop is stuck; ending this process")
+                faulthandler.dump_traceback()
+                os._exit(3)

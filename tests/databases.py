@@ -33,23 +33,25 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     os.environ["XDG_RUNTIME_DIR"] = str(home / "run")
     os.environ.pop("DATABASE_URL", None)
     if early_config.known_args_namespace.database == "postgresql":
-        server = PostgresServer(home / "postgres")
+        server = PostgresServer(home / "postgres", durable=False)
         early_config.add_cleanup(server.stop)
         os.environ["DATABASE_URL"] = server.start()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--database") == "postgresql":
-        left_out = [item for item in items if item.get_closest_marker("sqlite_only")]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
+    other = {"sqlite": "postgresql_only", "postgresql": "sqlite_only"}
+    marker = other[config.getoption("--database")]
+    left_out = [item for item in items if item.get_closest_marker(marker)]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 class PostgresServer:
     """A server in a directory of its own, reached by a unix socket only."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, durable: bool = True) -> None:
         self.directory = directory
+        self.durable = durable
         self.programs = _programs()
 
     def start(self) -> str:
@@ -72,7 +74,11 @@ class PostgresServer:
             self._run("pg_ctl", "-D", self.directory / "data", "-m", "immediate", "stop")
 
     def _options(self) -> str:
-        return f"-c listen_addresses='' -c unix_socket_directories='{self.directory}'"
+        # Tests kill processes, never the machine: what the server has need not be on disk.
+        fsync = "on" if self.durable else "off"
+        return (
+            f"-c listen_addresses='' -c unix_socket_directories='{self.directory}' -c fsync={fsync}"
+        )
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         as_postgres = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}

@@ -27,7 +27,7 @@ QUEUE_LAYERS = (
     {"sql", "audit", "holders", "wakeup"},
     {"events"},
     {"queue"},
-    {"pulse", "watch", "status"},
+    {"pulse", "watch", "status", "traces", "progress", "results"},
     {"maintenance", "processor"},
 )
 EDGES = {"admin", "api", "apps", "management", "migrations"}

@@ -76,6 +76,18 @@ class QueueConf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorConf:
+    """How many runs a processor has at once and how patient it is with them; times in milliseconds."""
+
+    slots: int
+    drain: int
+    run_for: int
+    silent_for: int
+    after_result: int = 30_000
+    stuck_after: int = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionConf:
     """How long maintenance keeps finished rows; times in milliseconds."""
 
@@ -96,6 +108,7 @@ class Conf:
     web: WebConf
     postgres: PostgresConf | None
     queue: QueueConf
+    processor: ProcessorConf
     retention: RetentionConf
 
     @property
@@ -152,6 +165,7 @@ def load(environ: Mapping[str, str]) -> Conf:
             None,
         ),
         queue=_queue(env),
+        processor=_processor(env),
         retention=RetentionConf(),
     )
 
@@ -197,6 +211,23 @@ def _queue(env: _Environment) -> QueueConf:
 
 def _without_password(text: str) -> str:
     return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", text)
+
+
+def _processor(env: _Environment) -> ProcessorConf:
+    seconds = "seconds, more than 0 and at most 86400"
+    return ProcessorConf(
+        slots=env.read(
+            "TINYAGI_MAX_RUNS", _whole(1, 1000), "a whole number from 1 to 1000", _default_slots()
+        ),
+        drain=env.read("TINYAGI_DRAIN_SECONDS", _seconds, seconds, 30_000),
+        run_for=env.read("TINYAGI_RUN_SECONDS", _seconds, seconds, 60 * 60_000),
+        silent_for=env.read("TINYAGI_SILENCE_SECONDS", _seconds, seconds, 10 * 60_000),
+    )
+
+
+def _default_slots() -> int:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(8, (os.cpu_count() or 1) * 2, memory // 2**30))
 
 
 def _directory(text: str) -> Path:

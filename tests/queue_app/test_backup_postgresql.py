@@ -21,7 +21,7 @@ from tests.offices import ROOT, manage, until
 from tinyoffice.backups import Backup, postgresql, shelf
 from tinyoffice.backups.errors import BackupFailed
 
-pytestmark = pytest.mark.skipif(settings.TINYOFFICE.postgres is None, reason="about PostgreSQL")
+pytestmark = pytest.mark.postgresql_only
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -195,10 +195,12 @@ def test_a_restart_finds_what_was_running_within_milliseconds() -> None:
         processor.kill()
 
     with Child("process_queue") as restarted:
-        wait_until(lambda: factories.row(accepted.message_id).status == "pending", restarted)
+        wait_until(lambda: Run.objects.filter(outcome="lost").exists(), restarted)
+        wait_until(lambda: factories.row(accepted.message_id).status == "dead", restarted)
 
-    run = Run.objects.get()
-    assert (run.outcome, run.error_class) == ("lost", "lost")
+    lost, again = Run.objects.order_by("id")
+    assert (lost.outcome, lost.error_class) == ("lost", "lost")
+    assert again.error_class == "refused", "there is no such agent in this office"
 
 
 def wait_until(condition: Callable[[], bool], child: Child) -> None:
