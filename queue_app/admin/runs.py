@@ -26,9 +26,6 @@ from queue_app.models import Lane, Process, Run, RunMessage
 
 MOST_GIVEN = 100
 
-# Django's own plural would be "processs".
-Process._meta.verbose_name_plural = "processes"
-
 STOP = Act(
     do=queue.request_stop,
     name="stop",

@@ -24,6 +24,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "processes",
+                "verbose_name_plural": "processes",
             },
         ),
         migrations.CreateModel(

@@ -112,6 +112,7 @@ class Process(models.Model):
 
     class Meta:
         db_table = "processes"
+        verbose_name_plural = "processes"
 
     def __str__(self) -> str:
         return f"{self.name} {self.pid}"
