@@ -19,13 +19,14 @@ PATIENCE = 60.0
 class Child:
     """A process that runs one function of tests.workers."""
 
-    def __init__(self, name: str, *arguments: object) -> None:
+    def __init__(self, name: str, *arguments: object, log: int | None = None) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.workers", name, *map(str, arguments)],
             cwd=ROOT,
             env=os.environ.copy(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=log,
             text=True,
             bufsize=1,
         )

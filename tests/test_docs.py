@@ -90,3 +90,12 @@ def test_what_a_page_names_exists(file: Path) -> None:
         r"`((?:tinyoffice|queue_app|agents_app|channels_app|spark|tests)/[\w/.]+)`", text
     ):
         assert (ROOT / path).exists(), f"no {path}"
+
+
+def test_every_key_of_a_rehearsal_script_is_documented() -> None:
+    source = (ROOT / "agents_app" / "rehearsal_program.py").read_text()
+    read = set(re.findall(r'script(?:\.get\(|\[)"(\w+)"', source)) | {
+        name for name in re.findall(r'"(\w+)" in script', source)
+    }
+    told_by_the_office = {"agent", "attempt", "headed"}
+    assert first_cells(page("providers.md"), "rehearsal") == read - told_by_the_office

@@ -8,7 +8,7 @@ import sys
 
 import django
 
-BENCHMARKS = ("queue",)
+BENCHMARKS = ("queue", "processor")
 PARTS = ("listener", "sleeper", "postgres")  # other processes that a benchmark starts
 
 
