@@ -26,6 +26,7 @@ from queue_app.progress import Report
 from queue_app.results import RunFailed
 from queue_app.shepherd import trees
 from queue_app.values import Claim, HeldMessage, Outcome, Usage
+from tinyoffice import preferences
 from tinyoffice.conf import Conf
 
 logger = logging.getLogger(__name__)
@@ -135,7 +136,8 @@ class OfficeHandler:
             roots=(question.invocation.workspace.resolve(), (self.conf.home / "files").resolve()),
             resolve=_real_file,
         )
-        answers = replies.answers(text, claim.messages, shelf)
+        signed = preferences.channels("signed_channels", default=replies.PLATFORMS)
+        answers = replies.answers(text, claim.messages, shelf, signed=signed)
         return Outcome(
             text=text,
             responses=answers.responses,

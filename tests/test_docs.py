@@ -94,8 +94,7 @@ def test_what_a_page_names_exists(file: Path) -> None:
 
 def test_every_key_of_a_rehearsal_script_is_documented() -> None:
     source = (ROOT / "agents_app" / "rehearsal_program.py").read_text()
-    read = set(re.findall(r'script(?:\.get\(|\[)"(\w+)"', source)) | {
-        name for name in re.findall(r'"(\w+)" in script', source)
-    }
+    read = set(re.findall(r'script(?:\.get\(|\[)"(\w+)"|"(\w+)" in script', source))
+    keys = {one or other for one, other in read}
     told_by_the_office = {"agent", "attempt", "headed"}
-    assert first_cells(page("providers.md"), "rehearsal") == read - told_by_the_office
+    assert first_cells(page("providers.md"), "rehearsal") == keys - told_by_the_office
