@@ -36,12 +36,13 @@ def claim(
     lane: str, holder: Holder, batching: Batching = Batching.TOGETHER, *, now: int | None = None
 ) -> Claim | None:
     """Move pending → processing for the head of the line and what goes with it, if the lane is free."""
-    at = clock.now() if now is None else now
     statements = sql.statements()
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(statements.FREE_LANE, (lane, at))
+        cursor.execute(statements.FREE_LANE, (lane, clock.now() if now is None else now))
         if cursor.fetchone() is None:
             return None
+        # Read when the lane is ours: no run seems to begin before the one ahead of it ended.
+        at = clock.now() if now is None else now
         batch = _batch(cursor, lane.removeprefix(_AGENT), batching, at)
         if not batch:
             return None
