@@ -7,7 +7,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,11 +20,17 @@ PATIENCE = 60.0
 class Child:
     """A process that runs one function of tests.workers."""
 
-    def __init__(self, name: str, *arguments: object, log: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *arguments: object,
+        log: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.workers", name, *map(str, arguments)],
             cwd=ROOT,
-            env=os.environ.copy(),
+            env={**os.environ, **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -49,6 +56,18 @@ class Child:
         assert self.process.stdin
         self.process.stdin.write("\n")
         self.process.stdin.flush()
+
+    def wait_until(self, condition: Callable[[], object]) -> None:
+        """Wait for something that it is to bring about; fail when it ends or takes too long."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come to that in time"
+            assert self.process.poll() is None, "the child ended"
+            time.sleep(0.01)
+
+    def ask_to_end(self) -> None:
+        """Ask it to end as a supervisor does."""
+        self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -89,3 +108,15 @@ def children(count: int, name: str, *arguments: object) -> Iterator[list[Child]]
     finally:
         for child in started:
             child.__exit__(None, None, None)
+
+
+def living_in(directory: Path) -> set[int]:
+    """Return the processes that work in a directory, whatever they did to their environment."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if place.readlink().is_relative_to(directory):
+                found.add(int(place.parent.name))
+        except OSError:
+            continue  # ended meanwhile, or another user's
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -195,17 +194,9 @@ def test_a_restart_finds_what_was_running_within_milliseconds() -> None:
         processor.kill()
 
     with Child("process_queue") as restarted:
-        wait_until(lambda: Run.objects.filter(outcome="lost").exists(), restarted)
-        wait_until(lambda: factories.row(accepted.message_id).status == "dead", restarted)
+        restarted.wait_until(lambda: Run.objects.filter(outcome="lost").exists())
+        restarted.wait_until(lambda: factories.row(accepted.message_id).status == "dead")
 
     lost, again = Run.objects.order_by("id")
     assert (lost.outcome, lost.error_class) == ("lost", "lost")
     assert again.error_class == "refused", "there is no such agent in this office"
-
-
-def wait_until(condition: Callable[[], bool], child: Child) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        assert child.process.poll() is None, "the processor ended"
-        time.sleep(0.01)
