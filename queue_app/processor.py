@@ -102,8 +102,7 @@ class Processor:
         """Obey stops, then claim while slots are free; return how many runs began."""
         if self.work:
             for run_id in await self._in_thread(_stop_requests, list(self.work)):
-                self.stopped.add(run_id)
-                self.work[run_id].cancel()
+                self._stop_run(run_id)
         claims = await self._in_thread(self._claim_ready, set(self.tasks))
         for claim in claims:
             self.tasks[claim.lane] = asyncio.create_task(self._work(claim))
@@ -176,9 +175,14 @@ class Processor:
         if self.tasks:
             await asyncio.wait(self.tasks.values())
 
+    def _stop_run(self, run_id: int) -> None:
+        if run_id in self.work:  # or it has ended while its request was read
+            self.stopped.add(run_id)
+            _cancel_once(self.work[run_id])
+
     def _cancel_all(self) -> None:
         for handling in self.work.values():
-            handling.cancel()
+            _cancel_once(handling)
 
     def _starved(self) -> None:
         """End our own runs: others will take their lanes, and two must never work at once."""
@@ -215,6 +219,12 @@ def _with_connection(act: Callable[..., T], *arguments: object) -> T:
     except DatabaseError:
         connection.close()  # the next use of this thread opens a fresh one
         raise
+
+
+def _cancel_once(handling: asyncio.Task[Any]) -> None:
+    """Cancel a run that is not being cancelled: again would interrupt the end of its processes."""
+    if not handling.cancelling():
+        handling.cancel()
 
 
 def _poll() -> float:
