@@ -21,6 +21,7 @@ from agents_app.shepherds import Nursery
 from agents_app.subprocesses import Limits
 from queue_app.batches import Batching
 from queue_app.faults import ErrorClass, Fault
+from queue_app.limits import legible
 from queue_app.models import Job, Message
 from queue_app.progress import Report
 from queue_app.results import RunFailed
@@ -139,7 +140,7 @@ class OfficeHandler:
         signed = preferences.channels("signed_channels", default=replies.PLATFORMS)
         answers = replies.answers(text, claim.messages, shelf, signed=signed)
         return Outcome(
-            text=text,
+            text=legible(text),
             responses=answers.responses,
             follow_ups=handed.follow_ups,
             posts=[*handed.posts, *answers.posts],
