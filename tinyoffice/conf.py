@@ -231,7 +231,10 @@ def _default_slots() -> int:
 
 
 def _directory(text: str) -> Path:
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:  # the `~name` of nobody here
+        raise ValueError(text) from error
     if not path.is_absolute() or "\0" in text:
         raise ValueError(text)
     return path

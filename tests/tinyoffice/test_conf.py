@@ -33,7 +33,7 @@ GOOD = [
 ]
 
 BAD = [
-    ("TINYAGI_HOME", ["office", "./x", "../x"]),
+    ("TINYAGI_HOME", ["office", "./x", "../x", "~no-such-user/office"]),
     ("TINYAGI_WORKSPACE", ["work", "."]),
     ("TINYAGI_API_HOST", ["office.example", "1.2.3", "0x7f000001", "127.0.0.1:80"]),
     ("TINYAGI_API_PORT", ["0", "65536", "-1", "3777.5", "http", "³", "1e3"]),
