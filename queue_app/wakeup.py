@@ -5,10 +5,12 @@ A wake-up carries no data; losing one costs a poll, never a message.
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import select
 import socket
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -27,19 +29,24 @@ def ring() -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"NOTIFY {CHANNEL}")
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.setblocking(False)
-        for bell in _directory().glob("*.bell"):
-            _knock(sender, bell)
-
-
-def _knock(sender: socket.socket, bell: Path) -> None:
+    directory = _directory()
     try:
-        sender.sendto(b"", str(bell))
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        _directory.cache_clear()  # somebody tidied it away, and every bell with it
+        return
+    for name in names:
+        if name.endswith(".bell"):
+            _knock(f"{directory}/{name}")
+
+
+def _knock(bell: str) -> None:
+    try:
+        _sender().sendto(b"", bell)
     except BlockingIOError:
         return  # its queue is full of wake-ups: it will look anyway
     except (ConnectionRefusedError, FileNotFoundError):
-        bell.unlink(missing_ok=True)  # its process ended without taking it down
+        Path(bell).unlink(missing_ok=True)  # its process ended without taking it down
 
 
 class Bell(Protocol):
@@ -105,5 +112,14 @@ class _NotifyBell:
         self.connection.close()
 
 
+@cache
+def _sender() -> socket.socket:
+    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sender.setblocking(False)
+    atexit.register(sender.close)
+    return sender
+
+
+@cache
 def _directory() -> Path:
     return runtime_directory(settings.TINYOFFICE.home)

@@ -88,7 +88,7 @@ def _database() -> dict[str, Any]:
             "TEST": {"NAME": postgres.name},
         }
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "tinyoffice.sqlite",
         "NAME": TINYOFFICE.database_file,
         "CONN_MAX_AGE": None,
         "OPTIONS": {

@@ -17,6 +17,8 @@ from queue_app.values import Claim, HeldMessage, NewMessage, NewResponse, Usage
 
 DRAWS = 20
 
+Value = str | int | float | None
+
 
 class IdTaken(Exception):
     """A message id is in use."""
@@ -45,26 +47,49 @@ def put_in_line_as(
     cursor: CursorWrapper, new: NewMessage, place: Place, message_id: str
 ) -> NewEvent:
     """Insert a pending message with its history line; raise IdTaken when the id is in use."""
+    (told,) = put_all_in_line(cursor, [(new, place, message_id)])
+    return told
+
+
+def put_all_in_line(
+    cursor: CursorWrapper, entries: Sequence[tuple[NewMessage, Place, str]]
+) -> list[NewEvent]:
+    """Insert pending messages with their history lines; raise IdTaken when one id is in use."""
     statements = sql.statements()
-    cursor.execute(statements.INSERT_MESSAGE, _columns(new, place, message_id))
-    if cursor.rowcount == 0:
-        raise IdTaken(message_id)
-    cursor.execute(statements.ENSURE_LANE, (f"agent:{new.agent}",))
-    content = mask(new.message if new.received is None else new.received)
+    insert_new(cursor, statements.INSERT_MESSAGE, [_columns(*entry) for entry in entries])
+    agents = sorted({new.agent for new, _, _ in entries})
+    cursor.executemany(statements.ENSURE_LANE, [(f"agent:{agent}",) for agent in agents])
+    history, told = [], []
+    for new, place, message_id in entries:
+        content = mask(new.message if new.received is None else new.received)
+        history.append(_history(new, place, message_id, content))
+        told.append(_enqueued(new, place, message_id, content))
+    cursor.executemany(statements.INSERT_HISTORY, history)
+    return told
+
+
+def insert_new(cursor: CursorWrapper, statement: str, values: Sequence[tuple[Value, ...]]) -> None:
+    """Insert rows that must all be new; raise IdTaken when one was there."""
+    cursor.executemany(statement, values)
+    if cursor.rowcount != len(values):
+        raise IdTaken(statement)
+
+
+def _history(new: NewMessage, place: Place, message_id: str, content: str) -> tuple[Value, ...]:
     author = new.from_agent or new.sender
-    cursor.execute(
-        statements.INSERT_HISTORY,
-        (
-            new.agent,
-            "user",
-            new.channel,
-            author,
-            message_id,
-            content,
-            place.conversation_id,
-            place.now,
-        ),
+    return (
+        new.agent,
+        "user",
+        new.channel,
+        author,
+        message_id,
+        content,
+        place.conversation_id,
+        place.now,
     )
+
+
+def _enqueued(new: NewMessage, place: Place, message_id: str, content: str) -> NewEvent:
     told = {
         "messageId": message_id,
         "channel": new.channel,
@@ -141,15 +166,10 @@ def settle(
     """
     open_ends = Counter(row.conversation_id for row in ended)
     shares = {batch[0].conversation_id: cost} if batch and cost else {}
-    for conversation_id in sorted({*open_ends, *shares}):
-        cursor.execute(
+    if touched := sorted({*open_ends, *shares}):
+        cursor.executemany(
             sql.statements().SETTLE_CONVERSATION,
-            (
-                open_ends[conversation_id],
-                shares.get(conversation_id, 0.0),
-                now,
-                conversation_id,
-            ),
+            [(open_ends[its], shares.get(its, 0.0), now, its) for its in touched],
         )
 
 

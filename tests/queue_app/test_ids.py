@@ -30,9 +30,18 @@ def test_the_sources_are_the_documented_ones() -> None:
     assert set(documented.split()) == ids.PREFIXES
 
 
-def test_every_character_is_drawn_in_every_place_and_no_id_twice() -> None:
+def test_every_character_is_drawn_in_the_last_five_places() -> None:
     drawn = [ids.new_id("api").removeprefix("api_") for _ in range(2_000)]
 
-    assert len(set(drawn)) == len(drawn)
-    for place in zip(*drawn, strict=True):
+    assert len(set(drawn)) > 1_900, "a few meet by chance; the queue draws these again"
+    for place in list(zip(*drawn, strict=True))[-5:]:
         assert set(place) == set(ids.ALPHABET)
+
+
+def test_ids_of_one_time_lie_side_by_side() -> None:
+    hour = 3_600_000
+    earlier = [ids.new_id("api", now=1_800_000_000_000) for _ in range(50)]
+    later = [ids.new_id("api", now=1_800_000_000_000 + hour) for _ in range(50)]
+
+    assert max(earlier) < min(later)
+    assert len({drawn[:7] for drawn in earlier}) == 1

@@ -100,7 +100,7 @@ class Recorder:
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
     ) -> Any:
         if sql.lstrip().startswith(("SELECT", "UPDATE", "DELETE")):
-            self.statements.append((sql, params))
+            self.statements.append((sql, params[0] if many else params))
         return execute(sql, params, many, context)
 
 
