@@ -89,10 +89,7 @@ def _unless(fault: int, order: Any, *arguments: str) -> None:
         order(*arguments)
     except xmlrpc.client.Fault as error:
         if error.faultCode != fault:
-            raise OrderFailed(
-                f"supervisord refused: {error.faultString}. The reason is in the log: "
-                "`manage.py logs all`."
-            ) from error
+            raise
 
 
 @contextmanager
@@ -106,5 +103,17 @@ def _supervisor(home: Path) -> Iterator[Any]:
             f"No office runs on '{home}'. Start it with `script/server`, "
             "or set TINYAGI_HOME to the home of the one you mean."
         ) from error
+    except xmlrpc.client.Fault as error:
+        raise _refused(home, error) from error
     finally:
         transport.close()
+
+
+def _refused(home: Path, fault: xmlrpc.client.Fault) -> OrderFailed:
+    if fault.faultCode == Faults.SHUTDOWN_STATE:
+        return OrderFailed(
+            f"The office on '{home}' is closing: what runs may finish first. Ask again in a moment."
+        )
+    return OrderFailed(
+        f"supervisord refused: {fault.faultString}. The reason is in the log: `manage.py logs all`."
+    )
