@@ -270,6 +270,9 @@ def _become(
         os.chdir(cwd)
         step = b"program"
         if argv[0].startswith(MODULE):
+            # Before its parent goes on, which may ask it to end at once.
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
             # Nothing is executed that would close them; an open end of its own input never ends.
             os.closerange(3, _MOST_DESCRIPTORS)
             _call(argv, env)
@@ -283,8 +286,6 @@ def _become(
 def _call(argv: list[bytes], env: dict[bytes, bytes]) -> None:
     """Run a module's `main` in this very process, as if it had been started."""
     name = argv[0].removeprefix(MODULE).decode()
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
     wear(name.rpartition(".")[2])
     os.environ.clear()
     os.environ.update({os.fsdecode(key): os.fsdecode(value) for key, value in env.items()})
