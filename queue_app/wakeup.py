@@ -95,10 +95,11 @@ class _NotifyBell:
     def __init__(self) -> None:
         parameters = connection.get_connection_params()
         given = ("dbname", "user", "password", "host", "port")
-        self.connection = psycopg.connect(
-            autocommit=True, **{key: parameters[key] for key in given if key in parameters}
-        )
-        self.connection.execute(f"LISTEN {CHANNEL}")
+        with connection.wrap_database_errors:
+            self.connection = psycopg.connect(
+                autocommit=True, **{key: parameters[key] for key in given if key in parameters}
+            )
+            self.connection.execute(f"LISTEN {CHANNEL}")
 
     def fileno(self) -> int:
         return self.connection.fileno()

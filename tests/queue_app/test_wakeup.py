@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from queue_app import wakeup
 from queue_app.models import Event
@@ -38,6 +39,19 @@ def test_nobody_is_woken_by_what_was_rolled_back() -> None:
 
 def test_ringing_without_listeners_is_harmless() -> None:
     wakeup.ring()
+
+
+@pytest.mark.postgresql_only
+def test_a_server_that_is_down_fails_like_any_other_use_of_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(**parameters: object) -> None:
+        raise psycopg.OperationalError("connection refused")
+
+    monkeypatch.setattr(psycopg, "connect", refuse)
+
+    with pytest.raises(OperationalError, match="refused"):
+        wakeup.hang_up()
 
 
 @pytest.mark.sqlite_only
