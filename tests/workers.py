@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 import django
@@ -183,6 +185,15 @@ def process_queue() -> None:
     from django.core.management import call_command
 
     call_command("process_queue")
+
+
+def crash_everywhere() -> None:
+    """Crash at every step of a scenario; say of each as JSON where it was and what became of it."""
+    from tests import crashes
+
+    for crash in crashes.crash_everywhere():
+        say(json.dumps(asdict(crash)))
+    say("end")
 
 
 if __name__ == "__main__":
