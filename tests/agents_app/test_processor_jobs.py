@@ -8,6 +8,7 @@ import pytest
 
 from queue_app import queue
 from queue_app.models import Event, Job, Lane
+from queue_app.shepherd import trees
 from tests.agents_app import office
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.concurrency]
@@ -17,11 +18,14 @@ def ended(job_id: int) -> bool:
     return Job.objects.get(pk=job_id).status not in ("pending", "running")
 
 
+def lanes_are_free() -> bool:
+    return not Lane.objects.filter(run_id__isnull=False).exists()
+
+
 def test_a_job_that_was_asked_for_is_done() -> None:
     with office.processor() as processor:
         job_id = queue.request_job("maintain", [], "test")
-        processor.wait_until(lambda: ended(job_id))
-        processor.wait_until(lambda: not Lane.objects.filter(run_id__isnull=False).exists())
+        processor.wait_until(lambda: ended(job_id) and lanes_are_free())
 
     job = Job.objects.get(pk=job_id)
     assert (job.status, job.error) == ("done", None)
@@ -57,3 +61,17 @@ def test_two_jobs_of_a_kind_run_one_after_the_other() -> None:
 
     one, two = Job.objects.order_by("id")
     assert one.finished <= two.started
+
+
+def test_a_job_that_is_stopped_ends_with_its_process() -> None:
+    with office.processor() as processor:
+        job_id = queue.request_job("maintain", [], "test")
+        processor.wait_until(lambda: Job.objects.get(pk=job_id).status == "running")
+        queue.stop_job(job_id, "Alice")
+        processor.wait_until(lambda: ended(job_id) and lanes_are_free())
+        processor.wait_until(
+            lambda: trees.below([processor.process.pid]) == {processor.process.pid}
+        )
+
+    job = Job.objects.get(pk=job_id)
+    assert (job.status, job.stop_by, job.error) == ("stopped", "Alice", None)
