@@ -103,7 +103,7 @@ class OfficeHandler:
         mark = mark_of(claim.run_id)
         try:
             workspace = workspaces.ensure(self.conf.workspace, agent.pk, agent.working_directory)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             raise RunFailed(
                 Fault(
                     error_class=ErrorClass.MISSING,

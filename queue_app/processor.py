@@ -18,7 +18,7 @@ from queue_app import clock, events, holders, queue, wakeup
 from queue_app.batches import Batching
 from queue_app.events import NewEvent
 from queue_app.holders import Holder
-from queue_app.models import Job, Message, Run
+from queue_app.models import Job, Lane, Message, Run
 from queue_app.progress import ProgressWriter, Report
 from queue_app.pulse import Pulse
 from queue_app.results import NoEndWritten, write_end, write_job_end
@@ -67,27 +67,27 @@ class Processor:
         self.stopped: set[int] = set()  # runs a person stopped
         self.turns: dict[str, int] = {}  # when a lane was last served, so that none is passed over
         self.failure: NoEndWritten | None = None
+        self.bell: wakeup.Bell | None = None
+        self.in_doubt = False  # the database was away: what it says it did must be looked at
         self.woken, self.stopping = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
         """Work until stopped, then drain; raise what made it impossible to go on."""
         self.loop = asyncio.get_running_loop()
-        bell = wakeup.hang_up()
-        self.loop.add_reader(bell.fileno(), self._hear, bell)
+        self._listen()
         self._start_threads()
-        helpers = [asyncio.create_task(self._watch()), asyncio.create_task(self.progress.run())]
+        sides = (self._feed_watchdog(), self._watch(), self.progress.run())
+        helpers = [asyncio.create_task(side) for side in sides]
         try:
             await self._in_thread(self._announce)
             while not self.stopping.is_set():
                 self.woken.clear()
-                await self.tick()
-                await self._wait(await self._in_thread(_poll))
+                await self._wait(await self._attempt())
             await self._drain()
         finally:
             for helper in helpers:
                 helper.cancel()
-            self.loop.remove_reader(bell.fileno())
-            bell.close()
+            self._stop_listening()
             self._stop_threads()
         logger.info("processor ended holder=%s", self.holder.name)
         if self.failure:
@@ -97,6 +97,20 @@ class Processor:
         """Claim no more, drain and end; asked twice, once is enough."""
         self.stopping.set()
         self.woken.set()
+
+    async def _attempt(self) -> float:
+        """Tick, and return how long to wait; a database that is away for a moment ends nothing."""
+        try:
+            if self.in_doubt:
+                await self._in_thread(self._give_up_unknown, set(self.tasks))
+                self._listen()
+                self.in_doubt = False
+            await self.tick()
+            return await self._in_thread(_poll)
+        except DatabaseError as error:
+            logger.warning("the database is away; trying again error=%s", error)
+            self.in_doubt = True
+            return POLL_BUSY
 
     async def tick(self) -> int:
         """Obey stops, then claim while slots are free; return how many runs began."""
@@ -154,11 +168,25 @@ class Processor:
                 claims.append(claim)
         return claims
 
+    def _give_up_unknown(self, known: set[str]) -> None:
+        """Give back lanes that a broken connection took for us without telling us."""
+        held = Lane.objects.filter(holder=self.holder.name, run_id__isnull=False)
+        for lane in held.exclude(name__in=known):
+            logger.warning("giving back lane=%s run=%s", lane.name, lane.run_id)
+            queue.give_back(Claim(lane=lane.name, run_id=lane.run_id or 0, started=clock.now()))
+
     async def _watch(self) -> None:
         while True:
-            self.watchdog.feed()
-            await self._in_thread(self.watcher.look)
+            try:
+                await self._in_thread(self.watcher.look)
+            except DatabaseError as error:
+                logger.warning("cannot watch over others error=%s", error)
             await asyncio.sleep(self.watcher.every / 2)
+
+    async def _feed_watchdog(self) -> None:
+        while True:
+            self.watchdog.feed()
+            await asyncio.sleep(self.watchdog.patience / 10)
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -192,8 +220,25 @@ class Processor:
     async def _in_thread(self, act: Callable[..., T], *arguments: object) -> T:
         return await self.loop.run_in_executor(self.threads, _with_connection, act, *arguments)
 
+    def _listen(self) -> None:
+        if self.bell is None:
+            self.bell = wakeup.hang_up()
+            self.bell_fd = self.bell.fileno()
+            self.loop.add_reader(self.bell_fd, self._hear, self.bell)
+
+    def _stop_listening(self) -> None:
+        if self.bell is not None:
+            self.loop.remove_reader(self.bell_fd)
+            self.bell.close()
+            self.bell = None
+
     def _hear(self, bell: wakeup.Bell) -> None:
-        bell.wait(0)
+        try:
+            bell.wait(0)
+        except DatabaseError as error:
+            logger.warning("the bell is broken; hanging a new one error=%s", error)
+            self._stop_listening()
+            self.in_doubt = True
         self.woken.set()
 
     def _start_threads(self) -> None:

@@ -6,6 +6,7 @@ A wake-up carries no data; losing one costs a poll, never a message.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import secrets
 import select
@@ -16,15 +17,24 @@ from typing import Protocol
 
 import psycopg
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from tinyoffice.runtime import runtime_directory
+
+logger = logging.getLogger(__name__)
 
 CHANNEL = "tinyoffice_queue"
 
 
 def ring() -> None:
-    """Wake every process that waits; call it after the commit."""
+    """Wake every process that waits; call it after the commit, which no failure here undoes."""
+    try:
+        _ring()
+    except (DatabaseError, OSError) as error:
+        logger.warning("nobody was woken error=%s", error)
+
+
+def _ring() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(f"NOTIFY {CHANNEL}")
@@ -56,7 +66,10 @@ class Bell(Protocol):
         """Return the descriptor that becomes readable."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so long; return whether somebody rang. All waiting rings count as one."""
+        """Wait at most so long; return whether somebody rang. All waiting rings count as one.
+
+        Raise DatabaseError when the bell is broken: its server is gone.
+        """
 
     def close(self) -> None:
         """Take the bell down."""
@@ -107,7 +120,8 @@ class _NotifyBell:
     def wait(self, seconds: float) -> bool:
         if not select.select([self.connection], [], [], seconds)[0]:
             return False
-        return any(True for _ in self.connection.notifies(timeout=0))
+        with connection.wrap_database_errors:
+            return any(True for _ in self.connection.notifies(timeout=0))
 
     def close(self) -> None:
         self.connection.close()

@@ -6,14 +6,15 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_safe
 
 from tinyoffice import credentials
 
 
-@require_safe
+@csrf_exempt
 def health(request: HttpRequest) -> HttpResponse:
     """Say that the office answers, and nothing else."""
+    if request.method not in ("GET", "HEAD"):
+        return unknown(request)
     return JsonResponse({"ok": True}, json_dumps_params={"separators": (",", ":")})
 
 

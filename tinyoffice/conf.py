@@ -47,6 +47,7 @@ class WebConf:
     host: str
     port: int
     behind_tls: bool
+    public_url: str | None
 
     @property
     def is_loopback(self) -> bool:
@@ -55,7 +56,9 @@ class WebConf:
 
     @property
     def url(self) -> str:
-        """Return the address a browser on this machine opens."""
+        """Return the address a browser opens."""
+        if self.public_url:
+            return self.public_url
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -180,6 +183,9 @@ def _web(env: _Environment) -> WebConf:
             3777,
         ),
         behind_tls=env.read("TINYAGI_BEHIND_TLS", _flag, "0 or 1", False),
+        public_url=env.read(
+            "TINYAGI_PUBLIC_URL", _origin, "https://name or https://name:port, without a path", None
+        ),
     )
 
 
@@ -252,6 +258,19 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def _origin(text: str) -> str:
+    url = urlsplit(text)
+    if (
+        url.scheme != "https"
+        or not url.hostname
+        or url.path.strip("/")
+        or url.username
+        or url.query
+    ):
+        raise ValueError(text)
+    return f"https://{url.netloc.lower()}"
 
 
 def _flag(text: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -202,6 +201,5 @@ def _welcome(web: WebConf, say: Say) -> None:
 
 
 def is_private(descriptor: int) -> bool:
-    """Say whether what is printed there is read at once, by a person or a program, and not kept."""
-    kind = os.fstat(descriptor).st_mode
-    return os.isatty(descriptor) or stat.S_ISFIFO(kind)
+    """Say whether what is printed there is seen by a person and not kept."""
+    return os.isatty(descriptor)

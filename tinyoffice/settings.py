@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tinyoffice import conf, sqlite_library, storage
 
@@ -18,6 +19,10 @@ storage.prepare_home(TINYOFFICE.home)
 SECRET_KEY = storage.secret(TINYOFFICE.home / "secret_key")
 DEBUG = False
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", TINYOFFICE.web.host]
+CSRF_TRUSTED_ORIGINS: list[str] = []
+if TINYOFFICE.web.public_url:
+    ALLOWED_HOSTS.append(str(urlsplit(TINYOFFICE.web.public_url).hostname))
+    CSRF_TRUSTED_ORIGINS.append(TINYOFFICE.web.public_url)
 
 INSTALLED_APPS = [
     "tinyoffice",
@@ -152,6 +157,8 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.server": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
         "daphne": {"level": "WARNING"},
+        # A request for a foreign host is refused; a traceback for each would fill the disk.
+        "django.security.DisallowedHost": {"handlers": [], "propagate": False},
         "django-q": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
     },
 }

@@ -258,4 +258,5 @@ def test_ten_times_the_text_takes_about_ten_times_as_long(unit: str) -> None:
     """Copies are not steps: only time shows a slice of the rest at each bracket."""
     small, large = (processor_time(filled(unit, size)) for size in (100_000, 1_000_000))
 
-    assert large < 20 * max(small, 0.005)
+    # A hundred times as long is what a slice at each bracket would cost; a busy machine adds its noise.
+    assert large < 40 * max(small, 0.005)

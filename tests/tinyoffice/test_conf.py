@@ -23,6 +23,12 @@ GOOD = [
     ("TINYAGI_API_PORT", "65535", "web.port", 65535),
     ("TINYAGI_BEHIND_TLS", "1", "web.behind_tls", True),
     ("TINYAGI_BEHIND_TLS", "0", "web.behind_tls", False),
+    ("TINYAGI_PUBLIC_URL", "https://Office.example/", "web.public_url", "https://office.example"),
+    ("TINYAGI_PUBLIC_URL", "https://o.example:8443", "web.url", "https://o.example:8443"),
+    ("TINYAGI_MAX_RUNS", "3", "processor.slots", 3),
+    ("TINYAGI_RUN_SECONDS", "5", "processor.run_for", 5_000),
+    ("TINYAGI_SILENCE_SECONDS", "0.5", "processor.silent_for", 500),
+    ("TINYAGI_DRAIN_SECONDS", "2", "processor.drain", 2_000),
     ("TINYAGI_BEAT_SECONDS", "0.1", "queue.beat_every", 100),
     ("TINYAGI_LOST_AFTER_SECONDS", "60", "queue.lost_after", 60_000),
     ("TINYAGI_LOST_AFTER_SECONDS", "60", "queue.starved_after", 45_000),
@@ -33,6 +39,9 @@ GOOD = [
 ]
 
 BAD = [
+    ("TINYAGI_PUBLIC_URL", ["http://office.example", "office.example", "https://a.example/x"]),
+    ("TINYAGI_MAX_RUNS", ["0", "1001", "many"]),
+    ("TINYAGI_RUN_SECONDS", ["0", "-1", "inf"]),
     ("TINYAGI_HOME", ["office", "./x", "../x", "~no-such-user/office"]),
     ("TINYAGI_WORKSPACE", ["work", "."]),
     ("TINYAGI_API_HOST", ["office.example", "1.2.3", "0x7f000001", "127.0.0.1:80"]),

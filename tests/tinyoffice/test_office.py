@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.offices import Office, free_port, manage, started, until
+from tinyoffice.office import is_private
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
@@ -228,6 +229,14 @@ def test_a_public_address_is_refused_without_tls_and_without_a_password(tmp_path
     assert "TINYAGI_API_HOST is '0.0.0.0'" in open_air.stderr
     assert "TINYAGI_BEHIND_TLS=1" in open_air.stderr
     assert "manage.py changepassword owner" in no_password.stderr
+
+
+def test_a_pipe_may_lead_into_a_file_and_is_not_private():
+    ours, theirs = os.pipe()
+
+    assert not is_private(theirs)
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_output_that_is_kept_shows_no_login_link(tmp_path: Path):

@@ -30,7 +30,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the place and how many to keep."""
         parser.add_argument(
-            "--to", metavar="DIR", type=Path, help="where (default: backups in TINYAGI_HOME)"
+            "--to", metavar="DIR", type=_place, help="where (default: backups in TINYAGI_HOME)"
         )
         parser.add_argument(
             "--keep", metavar="N", type=_count, default=making.KEEP, help="how many (default: 7)"
@@ -40,13 +40,20 @@ class Command(BaseCommand):
         """Make it, and say where it is."""
         signal.signal(signal.SIGTERM, _stop)
         conf = settings.TINYOFFICE
-        directory = (options["to"] or shelf.directory_of(conf.home)).expanduser().absolute()
+        directory = options["to"] or shelf.directory_of(conf.home).absolute()
         with progress.shown_on(sys.stderr) as report:
             backup = backups.make(conf, directory, keep=options["keep"], report=report)
         self.stdout.write(
             f"Backed up and verified: '{backup.file}' ({decimal(backup.manifest.size)}, "
             f"{backup.manifest.rows['messages']} messages)."
         )
+
+
+def _place(text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no directory: {error}") from None
 
 
 def _count(text: str) -> int:
