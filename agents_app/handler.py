@@ -20,6 +20,7 @@ from agents_app.roster import Roster
 from agents_app.shepherds import Nursery
 from agents_app.subprocesses import Limits
 from queue_app.batches import Batching
+from queue_app.connections import tried_twice
 from queue_app.faults import ErrorClass, Fault
 from queue_app.limits import legible
 from queue_app.models import Job, Message
@@ -63,11 +64,13 @@ class OfficeHandler:
 
     async def handle(self, claim: Claim, report: Report) -> Outcome:
         """Ask, and return what the answer leads to; raise RunFailed with the fault."""
-        question = await asyncio.to_thread(self._prepare, claim)
+        question = await asyncio.to_thread(tried_twice, self._prepare, claim)
         reply = await invoke(
             question.provider, question.invocation, question.limits, report, self.nursery.start
         )
-        return await asyncio.to_thread(self._outcome, claim, question, reply.text, reply.usage)
+        return await asyncio.to_thread(
+            tried_twice, self._outcome, claim, question, reply.text, reply.usage
+        )
 
     async def do_job(self, job: Job) -> str:
         """Do a job as a child process; return what went wrong, or nothing."""

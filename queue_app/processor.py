@@ -16,6 +16,7 @@ from django.db import DatabaseError, connection, transaction
 
 from queue_app import clock, events, holders, queue, wakeup
 from queue_app.batches import Batching
+from queue_app.connections import replaced_when_broken
 from queue_app.events import NewEvent
 from queue_app.holders import Holder
 from queue_app.models import Job, Lane, Message, Run
@@ -218,7 +219,7 @@ class Processor:
         self.loop.call_soon_threadsafe(self._cancel_all)
 
     async def _in_thread(self, act: Callable[..., T], *arguments: object) -> T:
-        return await self.loop.run_in_executor(self.threads, _with_connection, act, *arguments)
+        return await self.loop.run_in_executor(self.threads, replaced_when_broken, act, *arguments)
 
     def _listen(self) -> None:
         if self.bell is None:
@@ -256,14 +257,6 @@ class Processor:
         with transaction.atomic(), connection.cursor() as cursor:
             events.record(cursor, [NewEvent("processor_start", None, None, data)], now=clock.now())
         logger.info("processor started holder=%s slots=%d", self.holder.name, self.conf.slots)
-
-
-def _with_connection(act: Callable[..., T], *arguments: object) -> T:
-    try:
-        return act(*arguments)
-    except DatabaseError:
-        connection.close()  # the next use of this thread opens a fresh one
-        raise
 
 
 def _cancel_once(handling: asyncio.Task[Any]) -> None:

@@ -7,7 +7,14 @@ import logging
 import time
 from collections.abc import Callable
 
-from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connection
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+)
 
 from queue_app import queue
 from queue_app.faults import ErrorClass, Fault
@@ -70,6 +77,9 @@ def _end(claim: Claim, handled: asyncio.Task[Outcome], stopped: bool) -> bool:
         return _complete(claim, handled.result())
     if isinstance(error, RunFailed):
         return queue.fail(claim, error.fault, error.usage)
+    if isinstance(error, (OperationalError, InterfaceError)):
+        logger.warning("the database was away run=%d error=%s", claim.run_id, error)
+        return queue.give_back(claim)
     logger.error("the handler broke run=%d", claim.run_id, exc_info=error)
     broken = Fault(error_class=ErrorClass.CRASH, message=f"The office itself failed: {error!r}")
     return queue.fail(claim, broken)

@@ -19,7 +19,7 @@ LONGEST_MODULE = 350
 
 # From the left to the right: a file may import what stands left of it, in its own row, and nothing else.
 QUEUE_LAYERS = (
-    {"clock", "ids", "states", "errors", "masking", "shepherd"},
+    {"clock", "ids", "states", "errors", "masking", "shepherd", "connections"},
     {"limits", "faults"},
     {"values", "batches"},
     {"retries", "notices"},
