@@ -30,7 +30,8 @@ def main() -> None:
         say(type="progress", text=fill(step, words))
         time.sleep(script.get("pause", 0))
     time.sleep(script.get("delay", 0))
-    misbehave(script)
+    if script.get("only_on", "") in text:
+        misbehave(script)
     answer = fill(script.get("answer", DEFAULT), words)
     say(type="result", text=answer, input_tokens=len(prompt) // 4, output_tokens=len(answer) // 4)
     time.sleep(script.get("linger", 0))

@@ -14,6 +14,8 @@ from tests.factories import row
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.concurrency]
 
+MESSAGES = 1_000
+
 
 def test_r7_three_agents_work_side_by_side() -> None:
     for agent, seconds in (("ada", 0.6), ("ben", 0.4), ("cleo", 0.3)):
@@ -44,14 +46,14 @@ def test_r7_two_messages_to_one_agent_run_one_after_the_other_in_order() -> None
 
 
 @pytest.mark.parametrize("processors", [1, 2])
-def test_two_hundred_messages_over_twenty_agents_are_answered_once_and_in_order(
+def test_a_thousand_messages_over_twenty_agents_are_answered_once_and_in_order(
     processors: int,
 ) -> None:
     agents = [f"a{number}" for number in range(20)]
     for agent in agents:
         office.hire(agent, answer="{agent} read: {text}")
     sent = {agent: [] for agent in agents}
-    for number in range(200):
+    for number in range(MESSAGES):
         agent = agents[number % 20]
         sent[agent].append(office.send(f"message {number}", agent).message_id)
 
@@ -59,9 +61,9 @@ def test_two_hundred_messages_over_twenty_agents_are_answered_once_and_in_order(
         started = [stack.enter_context(office.processor()) for _ in range(processors)]
         started[0].wait_until(office.settled)
 
-    assert Message.objects.filter(status="completed").count() == 200
+    assert Message.objects.filter(status="completed").count() == MESSAGES
     answers = Response.objects.values_list("message_id", "message")
-    assert len(answers) == len(dict(answers)) == 200
+    assert len(answers) == len(dict(answers)) == MESSAGES
     for agent, message_ids in sent.items():
         given = RunMessage.objects.filter(message_id__in=message_ids).order_by("run_id")
         assert [one.message_id for one in given] == message_ids

@@ -130,3 +130,16 @@ def test_r6_of_a_batch_that_crashes_its_program_each_message_is_tried_alone() ->
     assert {row(one).status for one in sent} == {"dead"}
     assert len(office.runs("ada")) == 1 + 3, "once together, then each alone"
     assert Message.objects.filter(retry_count=2).count() == 3
+
+
+def test_r6_a_poison_message_in_a_batch_dies_alone_and_its_neighbours_are_answered() -> None:
+    office.hire("ada", batching=Batching.TOGETHER, answer="read", crash=True, only_on="poison")
+    texts = ["one", "two", "poison", "four", "five"]
+    sent = {text: office.send(text, "ada").message_id for text in texts}
+
+    with office.processor() as processor:
+        processor.wait_until(office.settled)
+
+    states = {text: row(message_id).status for text, message_id in sent.items()}
+    assert states == dict.fromkeys(texts, "completed") | {"poison": "dead"}
+    assert len(office.runs("ada")) == 9, "one together, then each alone, the poison four times"
