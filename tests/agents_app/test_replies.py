@@ -11,14 +11,14 @@ from agents_app.replies import Replies, Shelf
 from queue_app import limits
 from tests.agents_app.cast import held
 
-WORKSPACE, FILES = Path("/work/mia"), Path("/home/files")
+WORKSPACE, FILES = Path("/srv/mia"), Path("/home/files")
 ON_DISK = {
-    Path("/work/mia/chart.png"): Path("/work/mia/chart.png"),
-    Path("/work/mia/sub/a[1].png"): Path("/work/mia/sub/a[1].png"),
+    Path("/srv/mia/chart.png"): Path("/srv/mia/chart.png"),
+    Path("/srv/mia/sub/a[1].png"): Path("/srv/mia/sub/a[1].png"),
     Path("/home/files/report.md"): Path("/home/files/report.md"),
-    Path("/work/mia/link"): Path("/etc/passwd"),
-    Path("/work/mia/../otto/secret"): Path("/work/otto/secret"),
-    Path("/work/mia-two/near"): Path("/work/mia-two/near"),
+    Path("/srv/mia/link"): Path("/etc/passwd"),
+    Path("/srv/mia/../otto/secret"): Path("/srv/otto/secret"),
+    Path("/srv/mia-two/near"): Path("/srv/mia-two/near"),
     Path("/etc/passwd"): Path("/etc/passwd"),
 }
 SHELF = Shelf(roots=(WORKSPACE, FILES), resolve=ON_DISK.get)
@@ -84,7 +84,7 @@ def test_an_answer_without_words_says_so(text: str) -> None:
 
 def test_files_of_workspace_and_office_leave_once_each() -> None:
     text = (
-        "Here: [send_file: chart.png] [send_file: /work/mia/chart.png]\n"
+        "Here: [send_file: chart.png] [send_file: /srv/mia/chart.png]\n"
         "[send_file: /home/files/report.md] [send_file: sub/a[1].png]"
     )
 
@@ -92,15 +92,15 @@ def test_files_of_workspace_and_office_leave_once_each() -> None:
 
     assert response.message == "Here:"
     assert list(response.files) == [
-        "/work/mia/chart.png",
+        "/srv/mia/chart.png",
         "/home/files/report.md",
-        "/work/mia/sub/a[1].png",
+        "/srv/mia/sub/a[1].png",
     ]
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/passwd", "link", "../otto/secret", "/work/mia-two/near", "no-such-file", "", "a\0b"],
+    ["/etc/passwd", "link", "../otto/secret", "/srv/mia-two/near", "no-such-file", "", "a\0b"],
 )
 def test_what_may_not_leave_or_is_not_there_is_named(path: str) -> None:
     (response,) = answered(f"Look [send_file: {path}]").responses
@@ -134,7 +134,7 @@ def test_a_plain_answer_to_a_room_is_shown_there_and_wakes_nobody() -> None:
 
     found = answered("Fine. [send_file: chart.png] [@otto: go]", *batch)
 
-    shown = "Fine.  @mia → @otto: go\n\n[file: /work/mia/chart.png]"
+    shown = "Fine.  @mia → @otto: go\n\n[file: /srv/mia/chart.png]"
     assert [(post.team, post.from_agent, post.message) for post in found.posts] == [
         ("web", "mia", shown),
         ("ops", "mia", shown),
