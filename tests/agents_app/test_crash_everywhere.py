@@ -12,6 +12,7 @@ from tests.processes import Child
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.concurrency]
 
+ROUNDS = 3
 KEPT = "It is kept under Dead letters, where it can be retried or discarded."
 WORLD = {
     "messages": [
@@ -72,10 +73,15 @@ def crash_everywhere() -> list[dict[str, Any]]:
 
 
 def test_r5_wherever_the_office_is_cut_off_the_same_world_comes_out() -> None:
-    *crashes, whole = crash_everywhere()
+    hit: set[str] = set()
+    # Two threads write at the stop, so a number may mean another step in the next run and pass one over.
+    for _ in range(ROUNDS):
+        *crashes, whole = crash_everywhere()
+        assert whole == {"at": "", "settled": True, "world": WORLD, "wrong": []}
+        for crash in crashes:
+            assert crash == whole | {"at": crash["at"]}
+        hit |= {place for place in PLACES if any(place in crash["at"] for crash in crashes)}
+        if hit == PLACES:
+            break
 
-    assert whole == {"at": "", "settled": True, "world": WORLD, "wrong": []}
-    for crash in crashes:
-        assert crash == whole | {"at": crash["at"]}
-    missed = {place for place in PLACES if not any(place in crash["at"] for crash in crashes)}
-    assert not missed
+    assert hit == PLACES
